@@ -95,13 +95,17 @@ func split(name string) []string {
 	return strings.FieldsFunc(filepath.Clean(name), func(r rune) bool { return r == filepath.Separator })
 }
 
-// find walks to a node.
+// find walks to a node for an operation that is about to begin.
 func (f *FS) find(op, name string) (*node, error) {
-	if f.root == nil {
-		f.root = f.newNode(true)
-	}
 	if f.crash != nil && len(f.Trace) >= *f.crash {
 		return nil, ErrCrashed
+	}
+	return f.walk(op, name)
+}
+
+func (f *FS) walk(op, name string) (*node, error) {
+	if f.root == nil {
+		f.root = f.newNode(true)
 	}
 	n := f.root
 	for _, part := range split(name) {
@@ -117,7 +121,7 @@ func (f *FS) find(op, name string) (*node, error) {
 
 // change records a change of the folder that holds name.
 func (f *FS) change(name string, set func(base string) entry) error {
-	parent, err := f.find("open", filepath.Dir(name))
+	parent, err := f.walk("open", filepath.Dir(name))
 	if err != nil {
 		return err
 	}
