@@ -1,0 +1,119 @@
+// Package exec is the dialect of compiled programs: what a runtime executes step by step. A program declares the state it
+// keeps, and for each function the kernels to launch on which memory, in order. All offsets are in bytes and all sizes are
+// known, so that a runtime checks every access before it runs anything.
+package exec
+
+import (
+	"slices"
+
+	"blutrain/dialects/mem"
+	"blutrain/ir"
+)
+
+// Dialect is the table.
+var Dialect = &ir.Dialect{
+	Name:    "exec",
+	Summary: "compiled programs: state, functions, launches",
+	Ops:     []*ir.OpDef{State, Func, Ref, Launch, Copy, End},
+}
+
+var memRef = ir.Constraint{Doc: "memref", OK: func(t ir.Type) bool { _, ok := t.(*ir.MemRefType); return ok }}
+
+// State declares named storage that lives as long as the program.
+var State = ir.Define("exec", ir.OpDef{
+	Name:        "state",
+	Summary:     "declares named storage",
+	Description: "Storage for one row-major tensor of `type`. What persists is written to checkpoints.",
+	Attrs: []ir.AttrDef{
+		{Name: "sym_name", Kind: ir.StringKind, Doc: "the name: wte, grads/wte"},
+		{Name: "type", Kind: ir.TypeKind, Doc: "memref type"},
+		{Name: "role", Kind: ir.StringKind, Doc: "param, gradient, optimizer or accumulator"},
+		{Name: "persist", Kind: ir.BoolKind, Doc: "whether checkpoints hold it"},
+	},
+	Traits: ir.Symbol,
+})
+
+// Func is a function of the program.
+var Func = ir.Define("exec", ir.OpDef{
+	Name:        "func",
+	Summary:     "a function: a straight list of launches and copies",
+	Description: "Inputs, outputs and scalars are the exec.ref operations of those spaces in its body.",
+	Attrs: []ir.AttrDef{
+		{Name: "sym_name", Kind: ir.StringKind, Doc: "the name: accumulate"},
+		{Name: "arena", Kind: ir.I64Kind, Doc: "bytes of scratch memory it needs"},
+	},
+	Regions: []ir.RegionDef{{Name: "body"}},
+	Traits:  ir.Symbol | ir.Isolated,
+})
+
+// Ref is a place in memory.
+var Ref = ir.Define("exec", ir.OpDef{
+	Name:        "ref",
+	Summary:     "a place in memory: base, byte offset, strides",
+	Description: "The layout of the result says the strides in elements; its offset is 0, since `offset` carries it in bytes.",
+	Attrs: []ir.AttrDef{
+		{Name: "space", Kind: ir.StringKind, Doc: "state, input, output, scalar, const or arena"},
+		{Name: "name", Kind: ir.StringKind, Optional: true, Doc: "the name within the space"},
+		{Name: "offset", Kind: ir.I64Kind, Doc: "bytes from the start of the named storage or of the arena"},
+		{Name: "value", Kind: ir.DenseKind, Optional: true, Doc: "the constant, for space const"},
+	},
+	Results: []ir.ResultDef{{Name: "ref", Type: memRef}},
+	Verify:  verifyRef,
+})
+
+func verifyRef(op *ir.Op) error {
+	space := op.Attrs().Str("space")
+	if !slices.Contains(mem.Spaces, space) {
+		return op.Errorf("exec.ref: no space %q; there are %v", space, mem.Spaces)
+	}
+	if named := op.Attr("name") != nil; named == (space == mem.Arena || space == mem.Const) {
+		return op.Errorf("exec.ref in space %q: name given where there is none, or missing", space)
+	}
+	if valued := op.Attr("value") != nil; valued != (space == mem.Const) {
+		return op.Errorf("exec.ref in space %q: a value belongs to space const alone", space)
+	}
+	t := op.Result(0).Type().(*ir.MemRefType)
+	off := op.Attrs().IntOr("offset", 0)
+	if off < 0 || off%ir.ByteSize(t.Elem) != 0 {
+		return op.Errorf("exec.ref: offset %d is not a multiple of the element size", off)
+	}
+	if _, layoutOffset := mem.Layout(t); layoutOffset != 0 {
+		return op.Errorf("exec.ref: the layout has an offset of its own")
+	}
+	return nil
+}
+
+// Launch runs a kernel on places in memory.
+var Launch = ir.Define("exec", ir.OpDef{
+	Name:        "launch",
+	Summary:     "runs a kernel",
+	Description: "Operand types equal the types of the kernel's arguments. Launches take effect in order.",
+	Operands:    []ir.OperandDef{{Name: "refs", Type: memRef, Arity: ir.Variadic, Doc: "inputs, then outputs"}},
+	Attrs: []ir.AttrDef{
+		{Name: "kernel", Kind: ir.SymbolKind, Doc: "the kernel"},
+		{Name: "flops", Kind: ir.I64Kind, Optional: true, Doc: "floating-point operations of the launch, for the profile"},
+	},
+})
+
+// Copy copies between two places of one shape.
+var Copy = ir.Define("exec", ir.OpDef{
+	Name:        "copy",
+	Summary:     "copies all elements from one place to another",
+	Description: "Shapes and element types are equal, layouts may differ, the places don't overlap.",
+	Operands:    []ir.OperandDef{{Name: "src", Type: memRef}, {Name: "dst", Type: memRef}},
+	Verify: func(op *ir.Op) error {
+		src, dst := op.Operand(0).Type().(*ir.MemRefType), op.Operand(1).Type().(*ir.MemRefType)
+		if src.Elem != dst.Elem || !slices.Equal(src.Shape, dst.Shape) {
+			return op.Errorf("exec.copy: from %s to %s", src, dst)
+		}
+		return nil
+	},
+})
+
+// End ends a function.
+var End = ir.Define("exec", ir.OpDef{
+	Name:        "end",
+	Summary:     "ends a function",
+	Description: "Everything launched before has taken effect.",
+	Traits:      ir.Terminator,
+})
