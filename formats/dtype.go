@@ -86,9 +86,26 @@ func (d DType) Npy() string {
 // IsFloat reports whether elements are floating-point numbers.
 func (d DType) IsFloat() bool { return d >= F16 && d <= F64 }
 
-// ParseDType reads the name that String prints.
+// ParseDType reads the name that String prints, and i1, the IR's name of a boolean.
 func ParseDType(name string) (DType, error) {
+	if name == "i1" {
+		return Bool, nil
+	}
 	return lookup(name, "element type", DType.String)
+}
+
+// MarshalText implements encoding.TextMarshaler, for JSON.
+func (d DType) MarshalText() ([]byte, error) {
+	if !d.Valid() {
+		return nil, fmt.Errorf("%s has no name", d)
+	}
+	return []byte(d.String()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *DType) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDType(string(text))
+	return err
 }
 
 // ParseSafetensors reads the name that Safetensors prints.

@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 
@@ -18,7 +19,19 @@ func TestNamesAreReadBack(t *testing.T) {
 			require.Equal(t, d, got, c.name)
 		}
 	}
-	_, err := ParseDType("float99")
+	b, err := ParseDType("i1")
+	require.NoError(t, err)
+	require.Equal(t, Bool, b)
+	text, err := json.Marshal([]DType{F32, BF16})
+	require.NoError(t, err)
+	require.Equal(t, `["f32","bf16"]`, string(text))
+	var back []DType
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, []DType{F32, BF16}, back)
+	require.Error(t, json.Unmarshal([]byte(`["f31"]`), &back))
+	_, err = json.Marshal(Invalid)
+	require.Error(t, err)
+	_, err = ParseDType("float99")
 	require.ErrorContains(t, err, `element type "float99" is not supported`)
 	_, err = ParseSafetensors("")
 	require.Error(t, err)

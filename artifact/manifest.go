@@ -1,0 +1,303 @@
+// Package artifact is the compiled file, NAME.blx: what bluc writes and blurun reads. It is a zip archive of a manifest, the
+// program and what belongs to it, written the same byte for byte from the same content, and checked whole before any
+// of it is believed. The package knows the manifest's fields and their consistency; what the program means is for others.
+package artifact
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"blutrain/formats"
+)
+
+// Format and Version identify manifests that this package reads and writes.
+const (
+	Format  = "blx"
+	Version = 1
+)
+
+// Names of the files every artifact has or may have. Kernels are in kernels/, the model's text in source/.
+const (
+	ManifestName  = "manifest.json"
+	ProgramName   = "program.mlir"
+	ReferenceName = "reference.mlir"
+)
+
+// Manifest says what an artifact holds.
+type Manifest struct {
+	Format    string             `json:"format"`
+	Version   int                `json:"version"`
+	Compiler  string             `json:"compiler"`         // version of the compiler
+	Target    string             `json:"target"`           // cpu, cuda, ref, llvm
+	Arch      string             `json:"arch,omitempty"`   // sm_90a; empty where the target has no variants
+	Precision string             `json:"precision"`        // fp32, fp32-strict, tf32, bf16
+	Model     string             `json:"model"`            // the model's name in its source
+	Args      map[string]float64 `json:"args"`             // the model's arguments
+	Tuning    string             `json:"tuning,omitempty"` // SHA-256 of the tuning table used
+	Train     *Train             `json:"train,omitempty"`  // nil when the source has no train block
+	States    []State            `json:"states"`
+	Functions []Function         `json:"functions"`
+	Memory    Memory             `json:"memory"`
+	Files     []FileInfo         `json:"files"` // all but the manifest, by name; filled in by Encode
+}
+
+// Train is the train block of the model.
+type Train struct {
+	Minimize  string  `json:"minimize"` // the function that gives the loss
+	Batch     Batch   `json:"batch"`
+	Schedule  Method  `json:"schedule"` // the learning rate; package train/schedule evaluates it
+	Optimizer Method  `json:"optimizer"`
+	ClipNorm  float64 `json:"clip_norm,omitempty"` // 0: no clipping
+	Inputs    []Value `json:"inputs"`              // of one micro-batch of one rank
+}
+
+// Batch is the size of a training step on one data-parallel rank.
+type Batch struct {
+	B          int64 `json:"b"`          // sequences of a micro-batch
+	S          int64 `json:"s"`          // tokens of a sequence
+	Accumulate int64 `json:"accumulate"` // micro-batches of a step
+}
+
+// Method is a kind and its named numbers: an optimizer, a schedule. Booleans are 0 and 1.
+type Method struct {
+	Kind   string             `json:"kind"`
+	Params map[string]float64 `json:"params"`
+}
+
+// Value is a named tensor that goes into or comes out of a function. Rank 0 is a shape of length 0.
+type Value struct {
+	Name  string        `json:"name"`
+	DType formats.DType `json:"dtype"`
+	Shape []int64       `json:"shape"`
+}
+
+// Role is what a state is for.
+type Role string
+
+// The roles.
+const (
+	Param       Role = "param"
+	Gradient    Role = "gradient"
+	Optimizer   Role = "optimizer"
+	Accumulator Role = "accumulator"
+)
+
+// State is a named tensor that lives as long as the program.
+type State struct {
+	Value
+	Role        Role     `json:"role"`
+	Persist     bool     `json:"persist"`                // part of a checkpoint
+	Init        string   `json:"init,omitempty"`         // the initializer as written
+	Dims        []string `json:"dims,omitempty"`         // the dimensions as written
+	WeightDecay float64  `json:"weight_decay,omitempty"` // of a parameter
+}
+
+// Function is a function that can be called by name.
+type Function struct {
+	Name    string  `json:"name"`
+	Inputs  []Value `json:"inputs"`
+	Outputs []Value `json:"outputs"`
+	Scalars []Value `json:"scalars"` // rank 0, set at each call
+	Arena   int64   `json:"arena_bytes"`
+	Flops   float64 `json:"flops"` // floating-point operations of one call
+}
+
+// Memory is the static plan, in bytes.
+type Memory struct {
+	Params    int64 `json:"params"`
+	Gradients int64 `json:"gradients"`
+	Optimizer int64 `json:"optimizer"`
+	Arena     int64 `json:"arena"` // of the function that needs most
+	Total     int64 `json:"total"`
+}
+
+// FileInfo is a file of the archive.
+type FileInfo struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Function finds a function by name.
+func (m *Manifest) Function(name string) (*Function, bool) {
+	for i := range m.Functions {
+		if m.Functions[i].Name == name {
+			return &m.Functions[i], true
+		}
+	}
+	return nil, false
+}
+
+// State finds a state by name.
+func (m *Manifest) State(name string) (*State, bool) {
+	for i := range m.States {
+		if m.States[i].Name == name {
+			return &m.States[i], true
+		}
+	}
+	return nil, false
+}
+
+// Bytes is the size of a value that Check accepted.
+func (v Value) Bytes() int64 {
+	n, err := formats.ByteSize(v.DType, v.Shape)
+	if err != nil {
+		panic("artifact: size of a value that was not checked: " + err.Error())
+	}
+	return n
+}
+
+// parseManifest reads JSON. Format and version come first, so that another version is named as such and not by its new fields.
+func parseManifest(text []byte) (Manifest, error) {
+	var head struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return Manifest{}, err
+	}
+	if head.Format != Format {
+		return Manifest{}, fmt.Errorf("format is %q, expected %q", clip(head.Format), Format)
+	}
+	if head.Version != Version {
+		return Manifest{}, fmt.Errorf("format version is %d, this program reads %d: compile the model again with the matching bluc", head.Version, Version)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var m Manifest
+	if err := d.Decode(&m); err != nil {
+		return Manifest{}, err
+	}
+	return m, m.Check()
+}
+
+// Check says what in the manifest contradicts itself.
+func (m *Manifest) Check() error {
+	if m.Format != Format || m.Version != Version {
+		return fmt.Errorf("format %q version %d, expected %q version %d", m.Format, m.Version, Format, Version)
+	}
+	if m.Target == "" || m.Model == "" {
+		return errors.New("target or model is empty")
+	}
+	names := map[string]bool{}
+	for _, s := range m.States {
+		if err := s.check("state", names); err != nil {
+			return err
+		}
+		switch s.Role {
+		case Param, Gradient, Optimizer, Accumulator:
+		default:
+			return fmt.Errorf("state %q has role %q", s.Name, s.Role)
+		}
+	}
+	names = map[string]bool{}
+	for _, f := range m.Functions {
+		if f.Name == "" || names[f.Name] {
+			return fmt.Errorf("function %q has no name or comes twice", f.Name)
+		}
+		names[f.Name] = true
+		if err := f.check(); err != nil {
+			return fmt.Errorf("function %q: %w", f.Name, err)
+		}
+	}
+	if m.Train != nil {
+		if err := m.Train.check(names); err != nil {
+			return fmt.Errorf("train: %w", err)
+		}
+	}
+	return m.checkMemory()
+}
+
+func (v Value) check(what string, names map[string]bool) error {
+	if v.Name == "" || names[v.Name] {
+		return fmt.Errorf("%s %q has no name or comes twice", what, v.Name)
+	}
+	names[v.Name] = true
+	if _, err := formats.ByteSize(v.DType, v.Shape); err != nil {
+		return fmt.Errorf("%s %q: %w", what, v.Name, err)
+	}
+	return nil
+}
+
+func (f *Function) check() error {
+	names := map[string]bool{} // inputs and scalars share the names of a call
+	for _, v := range f.Inputs {
+		if err := v.check("input", names); err != nil {
+			return err
+		}
+	}
+	for _, v := range f.Scalars {
+		if err := v.check("scalar", names); err != nil {
+			return err
+		}
+		if len(v.Shape) != 0 {
+			return fmt.Errorf("scalar %q has shape %v", v.Name, v.Shape)
+		}
+	}
+	names = map[string]bool{}
+	for _, v := range f.Outputs {
+		if err := v.check("output", names); err != nil {
+			return err
+		}
+	}
+	if f.Arena < 0 || f.Flops < 0 || math.IsNaN(f.Flops) {
+		return fmt.Errorf("arena of %d bytes, %g flops", f.Arena, f.Flops)
+	}
+	return nil
+}
+
+func (t *Train) check(functions map[string]bool) error {
+	if t.Batch.B < 1 || t.Batch.S < 1 || t.Batch.Accumulate < 1 {
+		return fmt.Errorf("batch B = %d, S = %d, accumulate = %d: each must be at least 1", t.Batch.B, t.Batch.S, t.Batch.Accumulate)
+	}
+	if !(t.ClipNorm >= 0) {
+		return fmt.Errorf("clip_norm is %g", t.ClipNorm)
+	}
+	for _, need := range []string{"init", "accumulate", "apply", "eval"} {
+		if !functions[need] {
+			return fmt.Errorf("function %q is missing", need)
+		}
+	}
+	names := map[string]bool{}
+	for _, v := range t.Inputs {
+		if err := v.check("input", names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMemory compares the plan with the states it is the plan of.
+func (m *Manifest) checkMemory() error {
+	sums := map[Role]int64{}
+	for _, s := range m.States {
+		if sums[s.Role] += s.Bytes(); sums[s.Role] < 0 {
+			return fmt.Errorf("%s states overflow 63 bits of bytes", s.Role)
+		}
+	}
+	for _, part := range []struct {
+		role Role
+		plan int64
+	}{{Param, m.Memory.Params}, {Gradient, m.Memory.Gradients}, {Optimizer, m.Memory.Optimizer}} {
+		if part.plan < sums[part.role] {
+			return fmt.Errorf("memory plan gives %d bytes to %s states, they need %d", part.plan, part.role, sums[part.role])
+		}
+	}
+	for _, f := range m.Functions {
+		if f.Arena > m.Memory.Arena {
+			return fmt.Errorf("memory plan has an arena of %d bytes, function %q needs %d", m.Memory.Arena, f.Name, f.Arena)
+		}
+	}
+	return nil
+}
+
+func clip(s string) string {
+	const most = 60
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
