@@ -1,0 +1,312 @@
+package prim
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// A Gemm is one matrix product C = op(A) op(B), or C += op(A) op(B). Matrices are
+// row-major; LDA, LDB and LDC are the distances in elements between rows as
+// stored, so that a matrix may be a window of a larger one.
+type Gemm struct {
+	M, N, K        int
+	A              []float32 // [M, K]; [K, M] if TransA
+	B              []float32 // [K, N]; [N, K] if TransB
+	C              []float32 // [M, N]
+	LDA, LDB, LDC  int
+	TransA, TransB bool
+	Accumulate     bool // add to C
+
+	// Epilogue, if not nil, is called once for each block C[i0:i1, j0:j1] when it
+	// is final, by the worker in whose cache it is. The blocks tile C, and where
+	// they are cut depends on the sizes and the instruction set alone. batch is 0
+	// but in GemmBatch.
+	Epilogue func(worker, batch, i0, i1, j0, j1 int)
+}
+
+// A Batch repeats a Gemm Count times. Product i reads A[i*StrideA:] and
+// B[i*StrideB:] and writes C[i*StrideC:]. A stride of 0 shares an operand.
+type Batch struct {
+	Count                     int
+	StrideA, StrideB, StrideC int
+}
+
+// Check says what is wrong with the product, if anything: a negative size, a
+// leading dimension below the row's length, a matrix that reaches beyond its
+// slice.
+func (g *Gemm) Check() error { return g.CheckBatch(Batch{Count: 1}) }
+
+// CheckBatch is Check for a batch.
+func (g *Gemm) CheckBatch(b Batch) error {
+	if g.M < 0 || g.N < 0 || g.K < 0 || b.Count < 0 {
+		return fmt.Errorf("prim: gemm of %d products of size %dx%dx%d: negative size", b.Count, g.M, g.N, g.K)
+	}
+	if g.TransA && g.TransB {
+		return fmt.Errorf("prim: gemm with both operands transposed: compute B A into the transpose of C instead")
+	}
+	apart := b.StrideC >= g.LDC*(g.M-1)+g.N
+	sideBySide := b.StrideC >= g.N && g.LDC >= b.StrideC*(b.Count-1)+g.N
+	if b.Count > 1 && !apart && !sideBySide {
+		return fmt.Errorf("prim: gemm batch: products %d apart overlap in C (%d rows of %d, %d apart)",
+			b.StrideC, g.M, g.N, g.LDC)
+	}
+	rowsA, colsA, rowsB, colsB := g.M, g.K, g.K, g.N
+	if g.TransA {
+		rowsA, colsA = colsA, rowsA
+	}
+	if g.TransB {
+		rowsB, colsB = colsB, rowsB
+	}
+	for _, m := range []struct {
+		name             string
+		rows, cols, ld   int
+		stride, elements int
+	}{
+		{"A", rowsA, colsA, g.LDA, b.StrideA, len(g.A)},
+		{"B", rowsB, colsB, g.LDB, b.StrideB, len(g.B)},
+		{"C", g.M, g.N, g.LDC, b.StrideC, len(g.C)},
+	} {
+		if m.rows == 0 || m.cols == 0 || b.Count == 0 {
+			continue
+		}
+		if m.ld < m.cols && m.rows > 1 || m.stride < 0 {
+			return fmt.Errorf("prim: gemm: rows of %s are %d long and %d apart, products %d apart",
+				m.name, m.cols, m.ld, m.stride)
+		}
+		if need := (m.rows-1)*m.ld + m.cols + (b.Count-1)*m.stride; need > m.elements {
+			return fmt.Errorf("prim: gemm: %s[%d, %d] needs %d elements, has %d", m.name, m.rows, m.cols, need, m.elements)
+		}
+	}
+	return nil
+}
+
+const (
+	// blockK is the length of the dot products that are accumulated in
+	// registers; their sums are added in C. It fixes the rounding, and is the
+	// same for every instruction set. A panel of 32 x 256 floats is 32 KiB.
+	blockK = 256
+
+	// superK and packedA bound the part of A that is packed at a time: 8 MiB,
+	// which stays in the last-level cache while all of B passes by.
+	superK  = 8 * blockK
+	packedA = 2 << 20
+
+	maxCols = 128 // columns of C in a task
+	maxRows = 512 // rows of C in a task
+	// manyTasks are enough that workers finish together.
+	manyTasks = 24
+	// panelsPerTask is how many panels of A a packing task packs.
+	panelsPerTask = 8
+	// serialFlops is the size below which waking workers costs more than it saves.
+	serialFlops = 1 << 18
+)
+
+// An Engine computes matrix products on a pool. It owns the packing buffers
+// (8 MiB, and 128 KiB a worker) and runs one product at a time.
+type Engine struct {
+	k    *Kernels
+	pool *Pool
+	a    []float32   // packed A of the current super-block
+	b    [][]float32 // packed B of each worker's current strip
+
+	packTask, mulTask func(worker, task int) // bound once, so that a call allocates nothing
+	s                 superBlock
+}
+
+// NewEngine makes an engine that computes with k on the pool's workers.
+func NewEngine(k *Kernels, p *Pool) *Engine {
+	e := &Engine{k: k, pool: p}
+	e.packTask, e.mulTask = e.pack, e.multiply
+	for range p.N() {
+		e.b = append(e.b, make([]float32, blockK*maxCols))
+	}
+	return e
+}
+
+// Gemm computes one product. It panics if Check finds an error.
+func (e *Engine) Gemm(g *Gemm) { e.GemmBatch(g, Batch{Count: 1}) }
+
+// GemmBatch computes a batch of products. It panics if CheckBatch finds an error.
+func (e *Engine) GemmBatch(g *Gemm, b Batch) {
+	if err := g.CheckBatch(b); err != nil {
+		panic(err.Error())
+	}
+	if g.M == 0 || g.N == 0 || b.Count == 0 {
+		return
+	}
+	if g.K == 0 {
+		e.empty(g, b)
+		return
+	}
+	t := &e.k.tile
+	ks := min(g.K, superK)
+	rows := evenly(g.M, max(t.rows, packedA/ks), t.rows)
+	count := max(1, packedA/(rows*ks))
+	for b0 := 0; b0 < b.Count; b0 += count {
+		for m0 := 0; m0 < g.M; m0 += rows {
+			for k0 := 0; k0 < g.K; k0 += ks {
+				e.super(g, b, b0, min(count, b.Count-b0), m0, min(rows, g.M-m0), k0, min(ks, g.K-k0))
+			}
+		}
+	}
+	e.s.g = nil
+}
+
+// empty is the product of K = 0.
+func (e *Engine) empty(g *Gemm, b Batch) {
+	for i := range b.Count {
+		for r := 0; r < g.M && !g.Accumulate; r++ {
+			clear(g.C[i*b.StrideC+r*g.LDC:][:g.N])
+		}
+		if g.Epilogue != nil {
+			g.Epilogue(0, i, 0, g.M, 0, g.N)
+		}
+	}
+}
+
+// evenly cuts n into the fewest equal parts of at most limit, and returns the
+// length of a part, a multiple of unit.
+func evenly(n, limit, unit int) int {
+	limit = max(limit/unit, 1) * unit
+	parts := ceil(n, limit)
+	return ceil(ceil(n, parts), unit) * unit
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// A superBlock is the part of a product (or of several products of a batch) for
+// which A is packed at once: count products, rows rows from m0, depth steps from
+// k0. Its rows are cut into panels of nearly equal height, so that none is so
+// low that its kernel is slow. Tasks are blocks of panels times strips of columns.
+type superBlock struct {
+	g                             *Gemm
+	batch                         Batch
+	b0, count, m0, rows, k0, deep int
+
+	panels, high, extra int // extra panels of high+1 rows, then panels of high rows
+	blocks              int // of panels
+	cols, strips        int // columns in a strip
+	last                bool
+}
+
+func (e *Engine) super(g *Gemm, b Batch, b0, count, m0, rows, k0, deep int) {
+	t := &e.k.tile
+	s := superBlock{g: g, batch: b, b0: b0, count: count, m0: m0, rows: rows, k0: k0, deep: deep}
+	s.panels = ceil(rows, t.rows)
+	s.high, s.extra = rows/s.panels, rows%s.panels
+	s.blocks = ceil(rows, maxRows)
+	s.cols = maxCols
+	if s.tasks() < manyTasks {
+		s.cols = max(maxCols/2, t.cols)
+	}
+	if s.tasks() < manyTasks {
+		s.blocks = max(s.blocks, ceil(rows, maxRows/2))
+	}
+	s.strips = ceil(g.N, s.cols)
+	s.last = k0+deep == g.K
+	e.s = s
+	if need := count * rows * deep; len(e.a) < need {
+		e.a = make([]float32, need)
+	}
+	packs, muls := count*ceil(deep, blockK)*ceil(s.panels, panelsPerTask), s.tasks()
+	if 2*float64(rows)*float64(g.N)*float64(deep)*float64(count) < serialFlops {
+		for i := range packs {
+			e.pack(0, i)
+		}
+		for i := range muls {
+			e.multiply(0, i)
+		}
+		return
+	}
+	e.pool.Run(packs, e.packTask)
+	e.pool.Run(muls, e.mulTask)
+}
+
+func (s *superBlock) tasks() int { return s.count * s.blocks * ceil(s.g.N, s.cols) }
+
+// row is the first row of panel p, relative to m0.
+func (s *superBlock) row(p int) int { return p*s.high + min(p, s.extra) }
+
+// packedAt is where the panel that starts at row r is in the packed A of product
+// i of the super-block, for the steps from p on, of which there are depth.
+func (s *superBlock) packedAt(i, r, p, depth int) int { return (i*s.deep+p)*s.rows + r*depth }
+
+// pack is the task that packs some panels of A for one block of K.
+func (e *Engine) pack(_, task int) {
+	s, t := &e.s, &e.k.tile
+	g := s.g
+	groups := ceil(s.panels, panelsPerTask)
+	p0 := task % groups * panelsPerTask
+	p1 := min(p0+panelsPerTask, s.panels)
+	task /= groups
+	kBlocks := ceil(s.deep, blockK)
+	k0, i := task%kBlocks*blockK, task/kBlocks
+	depth := min(blockK, s.deep-k0)
+	a := g.A[(s.b0+i)*s.batch.StrideA:]
+	for p := p0; p < p1; {
+		r := s.row(p)
+		high := s.row(p+1) - r
+		dst := &e.a[s.packedAt(i, r, k0, depth)]
+		if !g.TransA {
+			t.transpose(dst, high, &a[(s.m0+r)*g.LDA+s.k0+k0], g.LDA, high, depth)
+			p++
+			continue
+		}
+		q := p + 1 // panels of the same height go together
+		for q < p1 && s.row(q+1)-s.row(q) == high {
+			q++
+		}
+		t.copyA(dst, high*depth, &a[(s.k0+k0)*g.LDA+s.m0+r], g.LDA, depth, (q-p)*high, high)
+		p = q
+	}
+}
+
+// multiply is the task that computes one block of C.
+func (e *Engine) multiply(worker, task int) {
+	s, t := &e.s, &e.k.tile
+	g := s.g
+	block := task % s.blocks
+	task /= s.blocks
+	strip, i := task%s.strips, task/s.strips
+	p0, p1 := block*s.panels/s.blocks, (block+1)*s.panels/s.blocks
+	j0 := strip * s.cols
+	n := min(s.cols, g.N-j0)
+	b, c := e.b[worker], g.C[(s.b0+i)*s.batch.StrideC:]
+	for k0 := 0; k0 < s.deep; k0 += blockK {
+		depth := min(blockK, s.deep-k0)
+		e.packB(b, i, j0, n, s.k0+k0, depth)
+		acc := g.Accumulate || s.k0+k0 > 0
+		for p := p0; p < p1; p++ {
+			r := s.row(p)
+			high := s.row(p+1) - r
+			kernel, a := t.packed[high], &e.a[s.packedAt(i, r, k0, depth)]
+			for j := 0; j < n; j += t.cols {
+				kernel(depth, a, &b[j*depth], &c[(s.m0+r)*g.LDC+j0+j], g.LDC, min(t.cols, n-j), acc)
+			}
+		}
+	}
+	if s.last && g.Epilogue != nil {
+		g.Epilogue(worker, s.b0+i, s.m0+s.row(p0), s.m0+s.row(p1), j0, j0+n)
+	}
+}
+
+// packB packs n columns of B from j0 on, depth steps from k0 on. Columns that
+// fill the last panel up are left as they are: what is computed from them is
+// not stored.
+func (e *Engine) packB(dst []float32, i, j0, n, k0, depth int) {
+	g, t := e.s.g, &e.k.tile
+	b := g.B[(e.s.b0+i)*e.s.batch.StrideB:]
+	if !g.TransB {
+		t.copyB(&dst[0], t.cols*depth, &b[k0*g.LDB+j0], g.LDB, depth, n, t.cols)
+		return
+	}
+	for j := 0; j < n; j += t.lanes {
+		at := j/t.cols*t.cols*depth + j%t.cols
+		t.transpose(&dst[at], t.cols, &b[(j0+j)*g.LDB+k0], g.LDB, min(t.lanes, n-j), depth)
+	}
+}
+
+// floatsAt is p + n elements.
+func floatsAt(p *float32, n int) *float32 {
+	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n))
+}

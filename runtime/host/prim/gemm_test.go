@@ -1,0 +1,248 @@
+package prim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// forEachISA runs a test for each instruction set that this processor has.
+func forEachISA(t *testing.T, f func(t *testing.T, k *Kernels)) {
+	for _, name := range ISAs() {
+		t.Run(name, func(t *testing.T) {
+			k, err := ForISA(name)
+			require.NoError(t, err)
+			require.Equal(t, name, k.ISA())
+			f(t, k)
+		})
+	}
+}
+
+func TestForISARefusesUnknown(t *testing.T) {
+	_, err := ForISA("mmx")
+	require.ErrorContains(t, err, `"mmx"`)
+}
+
+func TestFMA32(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	any32 := func() float32 { return math.Float32frombits(r.Uint32()) }
+	near := func() float32 { // few bits, small exponents: sums that tie
+		return float32(r.IntN(1<<13)-1<<12) * float32(math.Ldexp(1, r.IntN(24)-12))
+	}
+	check := func(x, y, z float32) {
+		got, want := fma32(x, y, z), fmaExact(x, y, z)
+		if math.Float32bits(got) != math.Float32bits(want) && !(got != got && want != want) {
+			t.Fatalf("fma32(%x, %x, %x) = %x, want %x", x, y, z, got, want)
+		}
+	}
+	for range 200000 {
+		check(any32(), any32(), any32())
+		check(near(), near(), near())
+		check(near(), near()*0x1p-70, near()*0x1p-120)
+		check(near()*0x1p-70, near()*0x1p-70, near()*0x1p-140) // denormal
+		x, y := near(), near()
+		check(x, y, -x*y)
+	}
+}
+
+// gemmCase is a product on windows of larger arrays that hold a poison.
+type gemmCase struct {
+	g      Gemm
+	batch  Batch
+	c0     []float32 // C before
+	tail   int       // elements after the last of C
+	poison float32
+}
+
+func randomGemm(r *rand.Rand, m, n, k int) *gemmCase {
+	x := &gemmCase{poison: math.Float32frombits(0x7fc0dead)}
+	x.batch = Batch{Count: 1}
+	if r.IntN(4) == 0 {
+		x.batch.Count = 1 + r.IntN(4)
+	}
+	g := &x.g
+	g.M, g.N, g.K = m, n, k
+	switch r.IntN(3) {
+	case 0:
+		g.TransA = true
+	case 1:
+		g.TransB = true
+	}
+	g.Accumulate = r.IntN(2) == 0
+	shape := func(rows, cols int, trans bool) (s []float32, ld, stride int) {
+		if trans {
+			rows, cols = cols, rows
+		}
+		ld = max(1, cols+r.IntN(2)*r.IntN(9))
+		stride = max(1, rows*ld+r.IntN(5))
+		off := r.IntN(5) // unaligned
+		s = make([]float32, off+stride*x.batch.Count)
+		for i := range s {
+			s[i] = float32(r.NormFloat64())
+		}
+		return s[off:], ld, stride
+	}
+	g.A, g.LDA, x.batch.StrideA = shape(m, k, g.TransA)
+	g.B, g.LDB, x.batch.StrideB = shape(k, n, g.TransB)
+	g.C, g.LDC, x.batch.StrideC = shape(m, n, false)
+	for i := range g.C {
+		if !x.inC(i) || !g.Accumulate {
+			g.C[i] = x.poison
+		}
+	}
+	x.c0 = append([]float32{}, g.C...)
+	return x
+}
+
+func (x *gemmCase) inC(i int) bool {
+	i %= x.batch.StrideC
+	return i%x.g.LDC < x.g.N && i/x.g.LDC < x.g.M
+}
+
+func (x *gemmCase) String() string {
+	return fmt.Sprintf("%dx%dx%d tA=%v tB=%v lda=%d ldb=%d ldc=%d acc=%v batch=%d", x.g.M, x.g.N, x.g.K,
+		x.g.TransA, x.g.TransB, x.g.LDA, x.g.LDB, x.g.LDC, x.g.Accumulate, x.batch.Count)
+}
+
+// check compares C with the float64 product. A float32 dot product of length k is
+// off by at most about k units of sum |a b|; in blocks it is far below.
+func (x *gemmCase) check(t *testing.T) {
+	t.Helper()
+	g := &x.g
+	for i, c := range g.C {
+		if !x.inC(i) {
+			require.Equal(t, math.Float32bits(x.c0[i]), math.Float32bits(c), "%v wrote outside of C at %d", x, i)
+			continue
+		}
+		b, row, col := i/x.batch.StrideC, i%x.batch.StrideC/g.LDC, i%x.batch.StrideC%g.LDC
+		var want, size float64
+		if g.Accumulate {
+			want, size = float64(x.c0[i]), math.Abs(float64(x.c0[i]))
+		}
+		for p := range g.K {
+			ia, ib := row*g.LDA+p, p*g.LDB+col
+			if g.TransA {
+				ia = p*g.LDA + row
+			}
+			if g.TransB {
+				ib = col*g.LDB + p
+			}
+			y := float64(g.A[b*x.batch.StrideA+ia]) * float64(g.B[b*x.batch.StrideB+ib])
+			want += y
+			size += math.Abs(y)
+		}
+		bound := 0x1p-24 * size * (2 + math.Sqrt(float64(min(g.K, blockK))))
+		if d := math.Abs(float64(c) - want); !(d <= bound) {
+			t.Fatalf("%v: C[%d][%d, %d] = %g, want %g, off by %.2g, allowed %.2g", x, b, row, col, c, want, d, bound)
+		}
+	}
+}
+
+func TestGemm(t *testing.T) {
+	forEachISA(t, func(t *testing.T, k *Kernels) {
+		p := NewPool(2)
+		defer p.Close()
+		e := NewEngine(k, p)
+		r := rand.New(rand.NewPCG(3, 4))
+		run := func(m, n, kk int) {
+			x := randomGemm(r, m, n, kk)
+			seen := newCover(x)
+			x.g.Epilogue = seen.mark
+			e.GemmBatch(&x.g, x.batch)
+			x.check(t)
+			seen.check(t)
+		}
+		for m := 1; m <= 33; m++ { // every kernel, every tail
+			run(m, 1+r.IntN(70), 1+r.IntN(40))
+			run(1+r.IntN(33), m, 1+r.IntN(40))
+			run(1+r.IntN(33), m+32, 1+r.IntN(40))
+			run(1+r.IntN(33), 1+r.IntN(70), m)
+		}
+		for range 100 {
+			run(1+r.IntN(67), 1+r.IntN(67), 1+r.IntN(67))
+		}
+		for _, s := range [][3]int{{16, 1000, 300}, {130, 257, 513}, {600, 70, 33}, {1, 1, 5000}, {40, 30, 2100}, {0, 3, 3}, {3, 0, 3}, {3, 3, 0}} {
+			if k.ISA() == "go" && testing.Short() && s[0]*s[1]*s[2] > 1e6 {
+				continue
+			}
+			run(s[0], s[1], s[2])
+		}
+	})
+}
+
+// cover counts, for each element, how often an epilogue covered it.
+type cover struct {
+	x *gemmCase
+	n [][]byte
+}
+
+func newCover(x *gemmCase) *cover {
+	c := &cover{x: x}
+	for range x.batch.Count {
+		c.n = append(c.n, make([]byte, x.g.M*x.g.N))
+	}
+	return c
+}
+
+func (c *cover) mark(_, batch, i0, i1, j0, j1 int) {
+	for i := i0; i < i1; i++ {
+		for j := j0; j < j1; j++ {
+			c.n[batch][i*c.x.g.N+j]++
+		}
+	}
+}
+
+func (c *cover) check(t *testing.T) {
+	t.Helper()
+	for b := range c.n {
+		for i, n := range c.n[b] {
+			require.EqualValues(t, 1, n, "%v: epilogue of product %d at %d", c.x, b, i)
+		}
+	}
+}
+
+// The same bits for any instruction set, any number of workers.
+func TestGemmBits(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 12 {
+		x := randomGemm(r, 1+r.IntN(150), 1+r.IntN(300), 1+r.IntN(600))
+		var want []float32
+		for _, name := range ISAs() {
+			k, err := ForISA(name)
+			require.NoError(t, err)
+			for workers := 1; workers <= 3; workers++ {
+				p := NewPool(workers)
+				copy(x.g.C, x.c0)
+				NewEngine(k, p).GemmBatch(&x.g, x.batch)
+				p.Close()
+				if want == nil {
+					want = append(want, x.g.C...)
+				}
+				for i := range want {
+					require.Equal(t, math.Float32bits(want[i]), math.Float32bits(x.g.C[i]), "%v: %s with %d workers at %d", x, name, workers, i)
+				}
+			}
+		}
+	}
+}
+
+func TestGemmCheck(t *testing.T) {
+	ok := Gemm{M: 2, N: 3, K: 4, A: make([]float32, 8), LDA: 4, B: make([]float32, 12), LDB: 3, C: make([]float32, 6), LDC: 3}
+	require.NoError(t, ok.Check())
+	for name, change := range map[string]func(*Gemm){
+		"A[2, 4] needs 8": func(g *Gemm) { g.A = g.A[:7] },
+		"B[4, 3] needs":   func(g *Gemm) { g.LDB = 4 },
+		"C[2, 3] needs":   func(g *Gemm) { g.C = nil },
+		"rows of C":       func(g *Gemm) { g.LDC = 2 },
+		"negative":        func(g *Gemm) { g.M = -1 },
+		"transposed":      func(g *Gemm) { g.TransA, g.TransB = true, true },
+	} {
+		g := ok
+		change(&g)
+		require.ErrorContains(t, g.Check(), name)
+	}
+	require.ErrorContains(t, ok.CheckBatch(Batch{Count: 2}), "overlap")
+}

@@ -1,0 +1,25 @@
+package prim
+
+import "github.com/klauspost/cpuid/v2"
+
+func nativeISAs() []string {
+	var names []string
+	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512VL, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512CD,
+		cpuid.AVX2, cpuid.FMA3, cpuid.BMI2, cpuid.F16C) {
+		names = append(names, "avx512")
+	}
+	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.BMI2, cpuid.F16C) {
+		names = append(names, "avx2")
+	}
+	return names
+}
+
+func nativeKernels(isa string) *Kernels {
+	switch isa {
+	case "avx512":
+		return &Kernels{isa: isa, tile: avx512Tile()}
+	case "avx2":
+		return &Kernels{isa: isa, tile: avx2Tile()}
+	}
+	return nil
+}

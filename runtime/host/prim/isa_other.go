@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package prim
+
+func nativeISAs() []string { return nil }
+
+func nativeKernels(string) *Kernels { return nil }

@@ -1,0 +1,23 @@
+package prim
+
+// A tileTable is what the matrix product needs of an instruction set: the shape
+// of its register tile, a micro-kernel for each number of rows, and the routines
+// that pack panels.
+type tileTable struct {
+	rows, cols int // of the register tile; cols is two vectors
+	lanes      int // floats in a vector
+
+	// packed[r] multiplies an r x k panel [k][r] by a k x cols panel [k][cols] into
+	// r rows of c, of which it writes n columns; it adds to c if acc is set.
+	packed []func(k int, a, b, c *float32, ldc, n int, acc bool)
+
+	// direct[r] does so on operands where they lie: a[i*rs + p*cs], b[p*ldb + j].
+	direct []func(k int, a *float32, rs, cs int, b *float32, ldb int, c *float32, ldc, n int, acc bool)
+
+	// transpose writes dst[p*ldd+i] = src[i*lds+p] for i < rows <= lanes and p < k.
+	transpose func(dst *float32, ldd int, src *float32, lds, rows, k int)
+
+	// copyA and copyB write dst[q*stride+p*pw+c] = src[p*lds+q*pw+c] for p < k,
+	// c < pw and q*pw+c < width. For copyA pw <= lanes, for copyB pw = cols.
+	copyA, copyB func(dst *float32, stride int, src *float32, lds, k, width, pw int)
+}
