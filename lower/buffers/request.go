@@ -1,0 +1,279 @@
+package buffers
+
+import (
+	"cmp"
+	"slices"
+
+	"blutrain/dialects/mem"
+	"blutrain/ir"
+)
+
+// request asks for v to be computed at home, through views and concatenations, and reports whether it will be.
+func (f *function) request(v *ir.Value, home *place) bool {
+	op := v.Op()
+	if op == nil || f.places[v] != nil {
+		return false
+	}
+	switch {
+	case isView(op):
+		p, ok := operandPlace(op, home)
+		return ok && f.request(op.Operand(0), p)
+	case op.Name() == "blu.concat":
+		if !f.overwritable(home.root, f.firstWriter(op), nil, nil) {
+			return false
+		}
+	case op.Name() == "tile.launch":
+		if !f.overwritable(home.root, f.index[op], v, home) {
+			return false
+		}
+	default:
+		return false
+	}
+	f.places[v] = home
+	return true
+}
+
+// firstWriter is the earliest operation that may write a slice of a concatenation.
+func (f *function) firstWriter(concat *ir.Op) int {
+	first := f.index[concat]
+	for _, v := range concat.Operands() {
+		for v.Op() != nil && isView(v.Op()) {
+			v = v.Op().Operand(0)
+		}
+		if v.Op() != nil {
+			first = min(first, f.index[v.Op()])
+		}
+	}
+	return first
+}
+
+// overwritable reports whether operation at may start to write the root: whether the state in it is read by nobody from
+// then on. The launch that computes result v may itself read it where its kernel allows that.
+func (f *function) overwritable(r *root, at int, v *ir.Value, home *place) bool {
+	for _, a := range f.args {
+		if f.places[a.value].root != r {
+			continue
+		}
+		last := f.lastUse[a.value]
+		if last > at || last == at && (v == nil || !f.readsOnlyShared(v.Op(), a.value, v, home)) {
+			return false
+		}
+	}
+	return true
+}
+
+// readsOnlyShared reports whether a launch that reads state value old reads it only as an operand that may share memory
+// with result v at home.
+func (f *function) readsOnlyShared(launch *ir.Op, old, v *ir.Value, home *place) bool {
+	kernel := f.kernel(launch)
+	for i, o := range launch.Operands() {
+		switch {
+		case o == old:
+			if !f.places[old].same(home) || !mayShare(kernel, i, launch.NumOperands()+v.Index()) {
+				return false
+			}
+		case base(o) == old:
+			return false
+		}
+	}
+	return true
+}
+
+// base follows views to the value they look at.
+func base(v *ir.Value) *ir.Value {
+	for v.Op() != nil && isView(v.Op()) {
+		v = v.Op().Operand(0)
+	}
+	return v
+}
+
+func (f *function) kernel(launch *ir.Op) *ir.Op {
+	return f.spec.kernels[launch.Attrs().Sym("kernel")]
+}
+
+// wanted is where the consumers of v would have it: a slice of a concatenation, or such that a later view needs no copy.
+// It is nil when nobody minds.
+func (f *function) wanted(v *ir.Value) *place {
+	if p := f.places[v]; p != nil {
+		return p
+	}
+	if p, known := f.wants[v]; known {
+		return p
+	}
+	f.wants[v] = nil
+	var users []*ir.Op
+	for u := range v.Uses() {
+		users = append(users, u.Owner())
+	}
+	slices.SortFunc(users, func(a, b *ir.Op) int { return cmp.Compare(f.index[a], f.index[b]) })
+	for _, op := range users {
+		if p := f.wantedBy(op, v); p != nil {
+			f.wants[v] = p
+			return p
+		}
+	}
+	return nil
+}
+
+func (f *function) wantedBy(op *ir.Op, v *ir.Value) *place {
+	switch op.Name() {
+	case "blu.concat":
+		return f.concatSlice(op, v)
+	case "blu.transpose":
+		t := op.Result(0)
+		if w := f.wanted(t); w != nil {
+			return w.transpose(inversePerm(op.Attrs().Ints("perm")))
+		}
+		if f.reshapedWithCopy(op) {
+			return whole(f.fresh(t.Type(), f.index[op], v.Loc()), t.Shape()).transpose(inversePerm(op.Attrs().Ints("perm")))
+		}
+	case "blu.reshape", "blu.stop_gradient":
+		if w := f.wanted(op.Result(0)); w != nil {
+			if p, ok := operandPlace(op, w); ok {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// concatSlice is v's part of a concatenation it goes into once.
+func (f *function) concatSlice(op *ir.Op, v *ir.Value) *place {
+	res := op.Result(0)
+	axis := op.Attrs().IntOr("axis", 0)
+	starts := make([]int64, len(res.Shape()))
+	limits := slices.Clone(res.Shape())
+	at, found := int64(0), 0
+	for _, o := range op.Operands() {
+		if o == v {
+			found++
+			starts[axis], limits[axis] = at, at+v.Shape()[axis]
+		}
+		at += o.Shape()[axis]
+	}
+	if found != 1 {
+		return nil
+	}
+	return f.concatPlace(op).slice(starts, limits, nil)
+}
+
+func (f *function) concatPlace(op *ir.Op) *place {
+	res := op.Result(0)
+	if f.places[res] == nil {
+		p := f.wanted(res)
+		if p == nil {
+			p = whole(f.fresh(res.Type(), f.index[op], op.Loc()), res.Shape())
+		}
+		f.places[res] = p
+	}
+	return f.places[res]
+}
+
+// reshapedWithCopy reports whether a reshape of the transposed value would need a copy if the operand lay row-major.
+func (f *function) reshapedWithCopy(transpose *ir.Op) bool {
+	natural := whole(nil, transpose.Operand(0).Shape()).transpose(transpose.Attrs().Ints("perm"))
+	for u := range transpose.Result(0).Uses() {
+		if r := u.Owner(); r.Name() == "blu.reshape" {
+			if _, ok := natural.reshape(r.Result(0).Shape()); !ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// placeOp places the results of one operation, whose operands are placed.
+func (f *function) placeOp(op *ir.Op) error {
+	switch {
+	case op.Name() == "tile.launch":
+		if f.kernel(op) == nil {
+			return op.Errorf("tile.launch: no kernel %s", op.Attr("kernel"))
+		}
+		f.placeLaunch(op)
+	case isView(op):
+		f.placeView(op)
+	case op.Name() == "blu.concat":
+		f.placeConcat(op)
+	case op.Name() == "blu.constant":
+		v := op.Result(0)
+		f.places[v] = whole(&root{space: mem.Const, value: op.Attr("value"), typ: f.memref(v.Type()), loc: op.Loc()}, v.Shape())
+	case !op.Has(ir.Terminator):
+		return op.Errorf("%s is neither a kernel launch nor a view", op.Name())
+	}
+	return nil
+}
+
+func (f *function) placeLaunch(op *ir.Op) {
+	at := f.index[op]
+	taken := map[*root]bool{}
+	for i, v := range op.Results() {
+		p := f.wanted(v)
+		if p == nil {
+			p = f.inherit(op, i, taken)
+		}
+		if p == nil {
+			p = whole(f.fresh(v.Type(), at, op.Loc()), v.Shape())
+		}
+		f.places[v] = p
+		p.root.extend(at, f.lastUse[v])
+	}
+}
+
+// inherit takes over the memory of an operand that dies in this launch and may share it with result i.
+func (f *function) inherit(launch *ir.Op, i int, taken map[*root]bool) *place {
+	v := launch.Result(i)
+	for k, o := range launch.Operands() {
+		p := f.places[o]
+		if p.root.space != mem.Arena || taken[p.root] || p.root.last > f.index[launch] || f.readTwice(launch, p.root) {
+			continue
+		}
+		if o.Type() == v.Type() && p.same(whole(p.root, v.Shape())) && mayShare(f.kernel(launch), k, launch.NumOperands()+i) {
+			taken[p.root] = true
+			return p
+		}
+	}
+	return nil
+}
+
+// readTwice reports whether more than one operand of a launch lies in the root.
+func (f *function) readTwice(launch *ir.Op, r *root) bool {
+	n := 0
+	for _, o := range launch.Operands() {
+		if f.places[o].root == r {
+			n++
+		}
+	}
+	return n > 1
+}
+
+func (f *function) placeView(op *ir.Op) {
+	src, v := op.Operand(0), op.Result(0)
+	if p, ok := viewOf(op, f.places[src]); ok {
+		f.places[v] = p
+		if p.root.space == mem.Arena {
+			p.root.extend(f.index[op], f.lastUse[v])
+		}
+		return
+	}
+	// No strides say it: the operand is copied to row-major memory first, of which every view can be said.
+	dense := whole(f.fresh(src.Type(), f.index[op], op.Loc()), src.Shape())
+	dense.root.extend(f.index[op], f.lastUse[v])
+	f.copies = append(f.copies, pending{before: op, src: src, dst: dense})
+	f.places[v], _ = viewOf(op, dense)
+}
+
+func (f *function) placeConcat(op *ir.Op) {
+	v := op.Result(0)
+	whole := f.concatPlace(op)
+	whole.root.extend(f.index[op], f.lastUse[v])
+	axis := op.Attrs().IntOr("axis", 0)
+	starts, limits := make([]int64, len(v.Shape())), slices.Clone(v.Shape())
+	for _, o := range op.Operands() {
+		limits[axis] = starts[axis] + o.Shape()[axis]
+		part := whole.slice(starts, limits, nil)
+		if !f.places[o].same(part) {
+			f.copies = append(f.copies, pending{before: op, src: o, dst: part})
+		}
+		starts[axis] = limits[axis]
+	}
+}

@@ -1,0 +1,76 @@
+package buffers
+
+import (
+	"fmt"
+	"strings"
+
+	"blutrain/dialects/mem"
+	"blutrain/ir"
+)
+
+// specializer makes, for each kernel and combination of strides it is launched with, one copy of the kernel.
+type specializer struct {
+	ctx     *ir.Context
+	module  *ir.Op
+	kernels map[string]*ir.Op
+	made    map[string]*ir.Op
+	count   map[*ir.Op]int
+	used    map[*ir.Op]bool
+}
+
+func newSpecializer(c *ir.Context, module *ir.Op) *specializer {
+	s := &specializer{c, module, map[string]*ir.Op{}, map[string]*ir.Op{}, map[*ir.Op]int{}, map[*ir.Op]bool{}}
+	for op := range module.Body().Ops() {
+		if op.Name() == "tile.kernel" {
+			s.kernels[ir.SymName(op)] = op
+		}
+	}
+	return s
+}
+
+// specialize is the kernel for references of these types; their offsets don't matter, since pointers carry them.
+func (s *specializer) specialize(kernel *ir.Op, refs []*ir.Value) *ir.Op {
+	types := make([]ir.Type, len(refs))
+	equal := true
+	var key strings.Builder
+	key.WriteString(ir.SymName(kernel))
+	for i, r := range refs {
+		t := r.Type().(*ir.MemRefType)
+		strides, _ := mem.Layout(t)
+		types[i] = s.ctx.MemRefWith(t.Shape, t.Elem, s.ctx.Strided(strides, 0), t.Space)
+		equal = equal && types[i] == kernel.Body().Arg(i).Type()
+		key.WriteString(" " + types[i].String())
+	}
+	special := kernel
+	if !equal {
+		special = s.made[key.String()]
+		if special == nil {
+			special = s.clone(kernel, types)
+			s.made[key.String()] = special
+		}
+	}
+	s.used[special] = true
+	return special
+}
+
+func (s *specializer) clone(kernel *ir.Op, types []ir.Type) *ir.Op {
+	n := kernel.Clone(s.ctx, map[*ir.Value]*ir.Value{})
+	s.count[kernel]++
+	name := ir.SymName(kernel)
+	n.SetAttr("sym_name", s.ctx.String(fmt.Sprintf("%s.s%d", name, s.count[kernel])))
+	n.SetAttr("tile.reference", s.ctx.Symbol(name)) // the function it implements
+	for i, t := range types {
+		n.Body().Arg(i).SetType(t)
+	}
+	ir.NewBuilder(s.ctx, nil).After(kernel).Insert(n)
+	return n
+}
+
+// dropUnused erases kernels that nobody launches any more.
+func (s *specializer) dropUnused() {
+	for op := range s.module.Body().Ops() {
+		if op.Name() == "tile.kernel" && !s.used[op] {
+			op.Erase()
+		}
+	}
+}

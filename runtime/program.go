@@ -1,0 +1,82 @@
+// Package runtime executes artifacts. It defines what every device offers, a Program, and the values that go in and out;
+// the devices are in folders of their own (host, ref), and runtime/device opens an artifact on one of them. Nothing here
+// knows how a program was compiled.
+package runtime
+
+import (
+	"fmt"
+	"slices"
+
+	"blutrain/artifact"
+	"blutrain/formats"
+)
+
+// Array is a tensor in host memory: little-endian elements in row-major order.
+type Array struct {
+	DType formats.DType
+	Shape []int64
+	Data  []byte
+}
+
+// Scalars are the run-time scalars of a call by name: lr, step, first, seed. Integers are exact to 2^53; a truth value is
+// 0 or 1.
+type Scalars map[string]float64
+
+// Program is an artifact opened on a device. Its state (parameters, gradients, optimizer state) lives as long as it does.
+// A Program serves one call at a time.
+type Program interface {
+	Manifest() *artifact.Manifest
+	// Call runs a function and returns its outputs by name. State is updated in place; after an error, what the function
+	// would have updated is undefined.
+	Call(fn string, in map[string]Array, s Scalars) (map[string]Array, error)
+	// ReadState copies a state's bytes to dst, WriteState from src; lengths must match the state's size.
+	ReadState(name string, dst []byte) error
+	WriteState(name string, src []byte) error
+	// MemoryInUse is the bytes held for states, arena and constants.
+	MemoryInUse() int64
+	Close() error
+}
+
+// Options of opening an artifact.
+type Options struct {
+	Threads int  // workers of the CPU device; 0: GOMAXPROCS
+	Poison  bool // fill the arena and outputs with NaN bits before each call, to find reads of what was never written
+}
+
+// CheckCall holds the arguments of a call to what the manifest says of the function: for devices, before they run it.
+func CheckCall(m *artifact.Manifest, fn string, in map[string]Array, s Scalars) (*artifact.Function, error) {
+	f, ok := m.Function(fn)
+	if !ok {
+		return nil, fmt.Errorf("no function %q; there are %v", fn, functionNames(m))
+	}
+	for _, v := range f.Inputs {
+		a, ok := in[v.Name]
+		if !ok {
+			return nil, fmt.Errorf("%s: input %q is missing", fn, v.Name)
+		}
+		if a.DType != v.DType || !slices.Equal(a.Shape, v.Shape) {
+			return nil, fmt.Errorf("%s: input %q is %s%v, wants %s%v", fn, v.Name, a.DType, a.Shape, v.DType, v.Shape)
+		}
+		if int64(len(a.Data)) != v.Bytes() {
+			return nil, fmt.Errorf("%s: input %q has %d bytes, not %d", fn, v.Name, len(a.Data), v.Bytes())
+		}
+	}
+	for name := range in {
+		if !slices.ContainsFunc(f.Inputs, func(v artifact.Value) bool { return v.Name == name }) {
+			return nil, fmt.Errorf("%s: no input %q", fn, name)
+		}
+	}
+	for _, v := range f.Scalars {
+		if _, ok := s[v.Name]; !ok {
+			return nil, fmt.Errorf("%s: scalar %q is missing", fn, v.Name)
+		}
+	}
+	return f, nil
+}
+
+func functionNames(m *artifact.Manifest) (names []string) {
+	for _, f := range m.Functions {
+		names = append(names, f.Name)
+	}
+	return names
+}
