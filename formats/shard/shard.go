@@ -3,6 +3,9 @@
 //
 // A file is taken to have a header when it begins with the magic number. Read as two tokens the magic is 55432, 308, and
 // 55432 is outside GPT-2's and every smaller vocabulary, so no bare file of theirs begins with it.
+//
+// The fourth number of the header is the size of the vocabulary in shards that Writer made, and 0 in llm.c's, which
+// leave it unused.
 package shard
 
 import (
@@ -25,47 +28,53 @@ const (
 type File struct {
 	tokens *io.SectionReader
 	count  int64
+	vocab  int64
 }
 
 // Open checks a file of this size and finds its tokens.
 func Open(r io.ReaderAt, size int64) (*File, error) {
-	start, err := tokensStart(r, size)
+	start, vocab, err := readHeader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("token shard: %w", err)
 	}
-	return &File{io.NewSectionReader(r, start, size-start), (size - start) / 2}, nil
+	return &File{io.NewSectionReader(r, start, size-start), (size - start) / 2, vocab}, nil
 }
 
-// tokensStart checks the header, if there is one, and the size.
-func tokensStart(r io.ReaderAt, size int64) (int64, error) {
-	var header [3 * 4]byte
+// readHeader checks the header, if there is one, and the size, and finds the first token.
+func readHeader(r io.ReaderAt, size int64) (start, vocab int64, err error) {
+	var header [4 * 4]byte
 	n, err := r.ReadAt(header[:], 0)
 	if err != nil && err != io.EOF {
-		return 0, err
+		return 0, 0, err
 	}
 	field := func(i int) int64 { return int64(int32(binary.LittleEndian.Uint32(header[4*i:]))) }
 	switch {
 	case n >= 4 && field(0) == magicWide:
-		return 0, fmt.Errorf("magic %d is a shard of 32-bit tokens, which is not supported", magicWide)
+		return 0, 0, fmt.Errorf("magic %d is a shard of 32-bit tokens, which is not supported", magicWide)
 	case n < 4 || field(0) != magic:
 		if size%2 != 0 {
-			return 0, fmt.Errorf("%d bytes are not a whole number of uint16 tokens, and there is no header (magic %d)", size, magic)
+			return 0, 0, fmt.Errorf("%d bytes are not a whole number of uint16 tokens, and there is no header (magic %d)", size, magic)
 		}
-		return 0, nil
+		return 0, 0, nil
 	case size < headerSize:
-		return 0, fmt.Errorf("header ends after %d of %d bytes", size, headerSize)
+		return 0, 0, fmt.Errorf("header ends after %d of %d bytes", size, headerSize)
 	case field(1) != version:
-		return 0, fmt.Errorf("version %d is not supported (%d is)", field(1), version)
+		return 0, 0, fmt.Errorf("version %d is not supported (%d is)", field(1), version)
 	case field(2) < 0:
-		return 0, fmt.Errorf("header announces %d tokens", field(2))
+		return 0, 0, fmt.Errorf("header announces %d tokens", field(2))
+	case field(3) < 0 || field(3) > 1<<16:
+		return 0, 0, fmt.Errorf("header announces a vocabulary of %d", field(3))
 	case size != headerSize+2*field(2):
-		return 0, fmt.Errorf("header announces %d tokens (%d bytes in all), the file has %d bytes", field(2), headerSize+2*field(2), size)
+		return 0, 0, fmt.Errorf("header announces %d tokens (%d bytes in all), the file has %d bytes", field(2), headerSize+2*field(2), size)
 	}
-	return headerSize, nil
+	return headerSize, field(3), nil
 }
 
 // Len is the number of tokens.
 func (f *File) Len() int64 { return f.count }
+
+// Vocab is the size of the vocabulary, or 0 when the file does not say.
+func (f *File) Vocab() int { return int(f.vocab) }
 
 // Read fills dst with the tokens from position at on.
 func (f *File) Read(dst []uint16, at int64) error {
@@ -88,15 +97,17 @@ type Writer struct {
 	name  string
 	spool *atomicfile.Spool
 	count int64
+	vocab int
 }
 
-// Create begins a shard with a header. Nothing called name changes before Commit.
-func Create(fsys atomicfile.FS, name string) (*Writer, error) {
+// Create begins a shard with a header that states the vocabulary's size (0 to leave it open).
+// Nothing called name changes before Commit.
+func Create(fsys atomicfile.FS, name string, vocab int) (*Writer, error) {
 	spool, err := atomicfile.NewSpool(fsys, name)
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{fsys, name, spool, 0}, nil
+	return &Writer{fsys, name, spool, 0, vocab}, nil
 }
 
 // Append adds tokens.
@@ -120,7 +131,7 @@ func (w *Writer) Len() int64 { return w.count }
 func (w *Writer) Commit() error {
 	err := atomicfile.WriteFile(w.fsys, w.name, func(out io.Writer) error {
 		header := make([]byte, headerSize)
-		for i, v := range []int64{magic, version, w.count} {
+		for i, v := range []int64{magic, version, w.count, int64(w.vocab)} {
 			binary.LittleEndian.PutUint32(header[4*i:], uint32(v))
 		}
 		if _, err := out.Write(header); err != nil {

@@ -69,6 +69,7 @@ var hostile = []struct {
 	{"negative count", with(llmc(1, 7), 8, -1), "announces -1 tokens"},
 	{"more announced than there", with(llmc(1, 7), 8, 1<<30), "announces 1073741824 tokens"},
 	{"trailing tokens", llmc(1, 7, 8), "announces 1 tokens (1026 bytes in all), the file has 1028"},
+	{"vocabulary of 70000", with(llmc(1, 7), 12, 70000), "vocabulary of 70000"},
 	{"header cut short", llmc(0)[:1023], "header ends after 1023"},
 	{"magic only", llmc(0)[:4], "header ends after 4"},
 }
@@ -82,7 +83,7 @@ func TestRefusesWithTheReason(t *testing.T) {
 
 func TestWriter(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.bin")
-	w, err := Create(atomicfile.OS{}, name)
+	w, err := Create(atomicfile.OS{}, name, 50257)
 	require.NoError(t, err)
 	require.NoError(t, w.Append([]uint16{1, 2}))
 	require.NoError(t, w.Append([]uint16{3}))
@@ -92,7 +93,10 @@ func TestWriter(t *testing.T) {
 	require.NoError(t, w.Discard())
 	b, err := os.ReadFile(name)
 	require.NoError(t, err)
-	require.Equal(t, llmc(3, 1, 2, 3), b)
+	require.Equal(t, with(llmc(3, 1, 2, 3), 12, 50257), b)
+	f, err := open(b)
+	require.NoError(t, err)
+	require.Equal(t, 50257, f.Vocab())
 	entries, err := os.ReadDir(filepath.Dir(name))
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
@@ -104,7 +108,7 @@ func TestWriter(t *testing.T) {
 // rewrite makes a shard and then replaces it.
 func rewrite(f *crashfs.FS) (acknowledged int, err error) {
 	for i := 1; i <= 2; i++ {
-		w, err := Create(f, "x.bin")
+		w, err := Create(f, "x.bin", 0)
 		if err != nil {
 			return acknowledged, err
 		}
@@ -149,7 +153,7 @@ func TestWriterSurvivesEveryCrash(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	space := int64(2000)
 	f := &crashfs.FS{Space: &space}
-	w, err := Create(f, "x.bin")
+	w, err := Create(f, "x.bin", 0)
 	require.NoError(t, err)
 	require.NoError(t, w.Append(make([]uint16, 900)))
 	require.ErrorIs(t, w.Commit(), syscall.ENOSPC)
