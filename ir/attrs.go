@@ -1,10 +1,11 @@
 package ir
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
-	"strings"
 )
 
 // Attr is a compile-time constant attached to an operation. Attributes are immutable and interned in a Context.
@@ -116,9 +117,17 @@ func (a *IntegerAttr) appendTo(b []byte) []byte {
 	if isBool(a.Type) {
 		return strconv.AppendBool(b, a.Value != 0)
 	}
-	b = strconv.AppendInt(b, a.Value, 10)
+	b = appendInt(b, a.Value, a.Type)
 	b = append(b, " : "...)
 	return a.Type.appendTo(b)
+}
+
+// appendInt writes an integer of type t, whose bits are those of v.
+func appendInt(b []byte, v int64, t Type) []byte {
+	if i, ok := t.(*IntegerType); ok && i.Sign == Unsigned {
+		return strconv.AppendUint(b, uint64(v), 10)
+	}
+	return strconv.AppendInt(b, v, 10)
 }
 
 func isBool(t Type) bool {
@@ -139,13 +148,20 @@ func appendFloat(b []byte, v float64, t Type) []byte {
 		return appendFloatBits(b, v, t)
 	}
 	start := len(b)
-	b = strconv.AppendFloat(b, v, 'e', -1, 64)
-	if !strings.ContainsRune(string(b[start:]), '.') {
-		e := strings.IndexByte(string(b[start:]), 'e') + start
-		rest := string(b[e:])
-		b = append(append(b[:e], ".0"...), rest...)
+	b = strconv.AppendFloat(b, v, 'e', -1, floatBits(t))
+	if bytes.IndexByte(b[start:], '.') < 0 {
+		b = slices.Insert(b, start+bytes.IndexByte(b[start:], 'e'), '.', '0')
 	}
 	return b
+}
+
+// floatBits is the precision in which decimals of type t are written and read: that of the type where Go has it. The
+// narrower types' values are exact in either.
+func floatBits(t Type) int {
+	if f, ok := t.(*FloatType); ok && f.Kind == F32 {
+		return 32
+	}
+	return 64
 }
 
 func appendFloatBits(b []byte, v float64, t Type) []byte {
@@ -211,16 +227,19 @@ func appendDict(b []byte, entries []NamedAttr) []byte {
 }
 
 func appendNamed(b []byte, e NamedAttr) []byte {
-	if isBareID(e.Name) {
-		b = append(b, e.Name...)
-	} else {
-		b = appendQuoted(b, e.Name)
-	}
+	b = appendAttrName(b, e.Name)
 	if _, unit := e.Value.(*UnitAttr); unit {
 		return b
 	}
 	b = append(b, " = "...)
 	return e.Value.appendTo(b)
+}
+
+func appendAttrName(b []byte, name string) []byte {
+	if isBareID(name) {
+		return append(b, name...)
+	}
+	return appendQuoted(b, name)
 }
 
 // isBareID reports whether s can be written without quotes as an attribute name: [A-Za-z_][A-Za-z0-9_$.]*.
@@ -273,7 +292,7 @@ func (a *DenseArrayAttr) appendTo(b []byte) []byte {
 		case len(a.Floats) > 0:
 			b = appendFloat(b, a.Floats[i], a.Elem)
 		default:
-			b = strconv.AppendInt(b, a.Ints[i], 10)
+			b = appendInt(b, a.Ints[i], a.Elem)
 		}
 	}
 	return append(b, '>')
@@ -324,7 +343,7 @@ func appendElement(b []byte, elem Type, raw string) []byte {
 	case IsFloat(elem):
 		return appendFloat(b, DecodeElement(elem, raw), elem)
 	}
-	return strconv.AppendInt(b, int64(DecodeElement(elem, raw)), 10)
+	return appendInt(b, DecodeInt(elem, raw), elem)
 }
 
 func (a *ElidedAttr) appendTo(b []byte) []byte {
@@ -362,7 +381,9 @@ func (a *DialectAttr) appendTo(b []byte) []byte {
 		if i > 0 || len(a.Params) > 0 {
 			b = append(b, ", "...)
 		}
-		b = appendNamed(b, e)
+		b = appendAttrName(b, e.Name)
+		b = append(b, " = "...)
+		b = e.Value.appendTo(b)
 	}
 	return append(b, '>')
 }
@@ -382,40 +403,60 @@ func EncodeElement(b []byte, t Type, v float64) []byte {
 			return binary.LittleEndian.AppendUint16(b, F16Bits(v))
 		}
 	case *IntegerType, *IndexType:
-		u := uint64(int64(v))
-		for range ByteSize(t) {
-			b = append(b, byte(u))
-			u >>= 8
-		}
-		return b
+		return EncodeInt(b, t, int64(v))
 	}
 	panic("ir: no elements of type " + t.String())
 }
 
-// DecodeElement reads one element of type t from the start of raw. Integers are sign-extended unless unsigned or i1.
-func DecodeElement(t Type, raw string) float64 {
-	size := int(ByteSize(t))
-	var u uint64
-	for i := size - 1; i >= 0; i-- {
-		u = u<<8 | uint64(raw[i])
+// EncodeInt appends the little-endian bytes of the integer v as an element of the integer or index type t.
+func EncodeInt(b []byte, t Type, v int64) []byte {
+	for range ByteSize(t) {
+		b = append(b, byte(v))
+		v >>= 8
 	}
-	switch t := t.(type) {
-	case *FloatType:
-		switch t.Kind {
-		case F64:
-			return math.Float64frombits(u)
-		case F32, TF32:
-			return float64(math.Float32frombits(uint32(u)))
-		case BF16:
-			return float64(math.Float32frombits(uint32(u) << 16))
-		default:
-			return F16Value(uint16(u))
+	return b
+}
+
+// DecodeElement reads one element of type t from the start of raw. Integers are sign-extended unless unsigned or i1,
+// and rounded beyond 2^53.
+func DecodeElement(t Type, raw string) float64 {
+	f, ok := t.(*FloatType)
+	if !ok {
+		v := DecodeInt(t, raw)
+		if i, ok := t.(*IntegerType); ok && i.Sign == Unsigned {
+			return float64(uint64(v))
 		}
-	case *IntegerType:
-		if t.Sign == Unsigned || t.Width == 1 {
-			return float64(u)
-		}
+		return float64(v)
+	}
+	u := loadBits(raw[:ByteSize(t)])
+	switch f.Kind {
+	case F64:
+		return math.Float64frombits(u)
+	case F32, TF32:
+		return float64(math.Float32frombits(uint32(u)))
+	case BF16:
+		return float64(math.Float32frombits(uint32(u) << 16))
+	}
+	return F16Value(uint16(u))
+}
+
+// DecodeInt reads one element of the integer or index type t from the start of raw, sign-extended unless unsigned or
+// i1.
+func DecodeInt(t Type, raw string) int64 {
+	size := int(ByteSize(t))
+	u := loadBits(raw[:size])
+	if i, ok := t.(*IntegerType); ok && (i.Sign == Unsigned || i.Width == 1) {
+		return int64(u)
 	}
 	shift := 64 - 8*size
-	return float64(int64(u<<shift) >> shift)
+	return int64(u<<shift) >> shift
+}
+
+// loadBits reads a little-endian number of up to eight bytes.
+func loadBits(raw string) uint64 {
+	var u uint64
+	for i := len(raw) - 1; i >= 0; i-- {
+		u = u<<8 | uint64(raw[i])
+	}
+	return u
 }

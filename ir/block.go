@@ -73,6 +73,7 @@ type Block struct {
 	argLocs     []*Location
 	first, last *Op
 	ordered     bool
+	num         int32 // what it prints as, see numbering
 }
 
 // Region is the region the block is in.
@@ -100,7 +101,7 @@ func (b *Block) AddArg(t Type, loc *Location) *Value {
 // InsertArg inserts an argument at place i; loc may be nil.
 func (b *Block) InsertArg(i int, t Type, loc *Location) *Value {
 	if loc == nil {
-		loc = &Location{}
+		loc = unknownLoc
 	}
 	v := &Value{typ: t, block: b}
 	b.args = slices.Insert(b.args, i, v)

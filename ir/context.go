@@ -49,7 +49,7 @@ func NewContext(dialects ...*Dialect) *Context {
 		dialects: map[string]*Dialect{}, ops: map[string]*OpDef{},
 		types: map[string]Type{}, attrs: map[string]Attr{}, locs: map[locKey]*Location{}, multi: map[string]*Location{},
 		ids: map[any]uint64{}, ints: map[IntegerType]*IntegerType{}, intAttr: map[intKey]*IntegerAttr{}, strAttr: map[string]*StringAttr{},
-		index: &IndexType{}, none: &NoneType{}, unit: &UnitAttr{}, unknown: &Location{},
+		index: &IndexType{}, none: &NoneType{}, unit: &UnitAttr{}, unknown: unknownLoc,
 	}
 	for k := range floatNames {
 		c.floats[k] = &FloatType{FloatKind(k)}
@@ -278,8 +278,14 @@ func (c *Context) Func(inputs, results []Type) *FunctionType {
 	return internType(c, func() *FunctionType { return &FunctionType{slices.Clone(inputs), slices.Clone(results)} })
 }
 
-// DialectType is !dialect.name<...>; shape and elem may be nil, params empty.
+// DialectType is !dialect.name<...>; shape and elem may be nil, params empty. A first parameter that is a type is the
+// element type of an empty shape, since both are written alike.
 func (c *Context) DialectType(dialect, name string, shape []int64, elem Type, params ...Attr) *DialectType {
+	if len(params) > 0 && elem == nil {
+		if t, ok := params[0].(*TypeAttr); ok {
+			shape, elem, params = nil, t.Type, params[1:]
+		}
+	}
 	c.start('d')
 	c.str(dialect)
 	c.str(name)
@@ -387,14 +393,18 @@ func (c *Context) DenseInts(elem Type, ns ...int64) *DenseArrayAttr {
 	return internAttr(c, func() *DenseArrayAttr { return &DenseArrayAttr{Elem: elem, Ints: slices.Clone(ns)} })
 }
 
-// DenseFloats is array<elem: ...> of floating-point numbers.
+// DenseFloats is array<elem: ...> of floating-point numbers, rounded to that type.
 func (c *Context) DenseFloats(elem Type, vs ...float64) *DenseArrayAttr {
 	c.start('L')
 	c.ref(elem)
+	vs = slices.Clone(vs)
+	for i, v := range vs {
+		vs[i] = DecodeElement(elem, string(EncodeElement(nil, elem, v)))
+	}
 	for _, v := range vs {
 		c.key = binary.LittleEndian.AppendUint64(c.key, math.Float64bits(v))
 	}
-	return internAttr(c, func() *DenseArrayAttr { return &DenseArrayAttr{Elem: elem, Floats: slices.Clone(vs)} })
+	return internAttr(c, func() *DenseArrayAttr { return &DenseArrayAttr{Elem: elem, Floats: vs} })
 }
 
 // Splat is a tensor constant with one value everywhere.
@@ -514,7 +524,10 @@ func (c *Context) multiLoc(kind LocKind, name string, children ...*Location) *Lo
 
 func sortedAttrs(entries []NamedAttr) []NamedAttr {
 	entries = slices.Clone(entries)
-	slices.SortStableFunc(entries, func(a, b NamedAttr) int { return strings.Compare(a.Name, b.Name) })
+	byName := func(a, b NamedAttr) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(entries, byName) {
+		slices.SortStableFunc(entries, byName)
+	}
 	for i := 1; i < len(entries); i++ {
 		if entries[i].Name == entries[i-1].Name {
 			panic("ir: attribute " + entries[i].Name + " given twice")

@@ -32,7 +32,7 @@ type Interp struct {
 	// Before is called before each operation, unless nil; an error it returns stops the evaluation.
 	Before func(op *Op, in []Datum) error
 	// After is called after each operation, unless nil.
-	After func(op *Op, out []Datum) error
+	After   func(op *Op, out []Datum) error
 	symbols map[string]*Op
 }
 

@@ -13,6 +13,9 @@ const (
 	LocFused            // several places that became one operation
 )
 
+// unknownLoc is every context's unknown location.
+var unknownLoc = &Location{}
+
 // Location says where an operation came from. Locations are interned in a Context.
 type Location struct {
 	Kind      LocKind

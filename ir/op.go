@@ -41,6 +41,12 @@ func (c *Context) NewOp(def *OpDef, s OpState) *Op {
 	if op.loc == nil {
 		op.loc = c.unknown
 	}
+	c.init(op, s)
+	return op
+}
+
+// init gives a new operation all but its location and definition.
+func (c *Context) init(op *Op, s OpState) {
 	if len(s.Attrs) > 0 {
 		op.attrs = sortedAttrs(s.Attrs)
 	}
@@ -57,13 +63,15 @@ func (c *Context) NewOp(def *OpDef, s OpState) *Op {
 			op.results[i] = Value{typ: t, op: op, index: int32(i)}
 		}
 	}
-	if s.Regions > 0 || len(s.Successors) > 0 {
-		op.nested = &nested{successors: slices.Clone(s.Successors)}
-		for range s.Regions {
-			op.AddRegion()
+	if len(s.Successors) > 0 {
+		if op.nested == nil {
+			op.nested = &nested{}
 		}
+		op.nested.successors = slices.Clone(s.Successors)
 	}
-	return op
+	for range s.Regions {
+		op.AddRegion()
+	}
 }
 
 // Def is the operation's definition.

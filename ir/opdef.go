@@ -21,6 +21,7 @@ const (
 	SameTypes                           // all operands and results have one type
 	SegmentedOperand                    // has operandSegmentSizes, one count an operand group
 	Properties                          // generic form prints inherent attributes as properties, <{...}>, as upstream wants
+	FunctionLike                        // has sym_name, function_type and one region, printed as name @sym(%arg: type) -> type { ... }
 	Unregistered                        // made up for an unknown name: nothing is known
 )
 
@@ -61,6 +62,16 @@ func (d *OpDef) FullName() string { return d.full }
 
 // DialectName is the dialect's name.
 func (d *OpDef) DialectName() string { return d.dialect }
+
+// attr is the definition of the attribute of that name, or nil.
+func (d *OpDef) attr(name string) *AttrDef {
+	for i := range d.Attrs {
+		if d.Attrs[i].Name == name {
+			return &d.Attrs[i]
+		}
+	}
+	return nil
+}
 
 // Arity is how many values an operand or result stands for.
 type Arity uint8

@@ -12,6 +12,7 @@ type Value struct {
 	block *Block // the block whose argument this is, nil for a result
 	first *Use   // head of the use chain, newest first
 	index int32
+	num   int32 // what it prints as, see numbering
 }
 
 // Use is one operand slot of an operation: a link in the use chain of the value it holds.
