@@ -1,0 +1,65 @@
+package blu
+
+import (
+	"fmt"
+
+	"blutrain/dialects/kinds"
+	"blutrain/ir"
+)
+
+var ignoreAttr = ir.AttrDef{Name: "ignore", Kind: ir.I64Kind, Doc: "the target that does not count"}
+
+// CrossEntropy scores logits against target classes.
+var CrossEntropy = define(ir.OpDef{
+	Name:    "cross_entropy",
+	Summary: "cross entropy of logits and target classes: a sum and a count",
+	Description: "logits is [..., V], targets [...]. `sum` is the sum of lse - logits[target] over the targets that are not `ignore`, `count` their number, `lse` the " +
+		"logarithm of the sum of the exponentials of each row; all are f32, or f64 when the logits are. When every target is ignored sum and count are 0. " +
+		"Any other target outside 0..V-1 is a run-time error that names its position and value.",
+	Operands: []ir.OperandDef{{Name: "logits", Type: kinds.FloatTensor}, {Name: "targets", Type: kinds.IntTensor}},
+	Attrs:    []ir.AttrDef{ignoreAttr},
+	Results:  []ir.ResultDef{{Name: "sum", Type: kinds.FloatScalar}, {Name: "count", Type: kinds.FloatScalar}, {Name: "lse", Type: kinds.FloatTensor}},
+	Traits:   ir.Pure | ir.Differentiable,
+	Infer:    inferCrossEntropy,
+})
+
+// CrossEntropyGrad is the gradient of CrossEntropy's sum.
+var CrossEntropyGrad = define(ir.OpDef{
+	Name:        "cross_entropy_grad",
+	Summary:     "gradient of the sum of cross_entropy",
+	Description: "dlogits = dsum * (exp(logits - lse) - [class is the target]), and zeros in the rows whose target is ignored. Targets are checked as in cross_entropy.",
+	Operands: []ir.OperandDef{{Name: "logits", Type: kinds.FloatTensor}, {Name: "targets", Type: kinds.IntTensor},
+		{Name: "lse", Type: kinds.FloatTensor}, {Name: "dsum", Type: kinds.FloatScalar}},
+	Attrs:   []ir.AttrDef{ignoreAttr},
+	Results: []ir.ResultDef{{Name: "dlogits", Type: kinds.FloatTensor}},
+	Traits:  ir.Pure,
+	Infer:   inferCrossEntropyGrad,
+})
+
+func checkTargets(logits, targets *ir.Value) error {
+	if err := wantRank("logits", logits, 1, "classes last"); err != nil {
+		return err
+	}
+	s := logits.Shape()
+	return wantShape("targets", targets, s[:len(s)-1], fmt.Sprintf("one for each row of the logits (%s)", ir.ShapeString(s)))
+}
+
+func inferCrossEntropy(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	logits, targets := in.Operands[0], in.Operands[1]
+	if err := checkTargets(logits, targets); err != nil {
+		return nil, err
+	}
+	stat := statType(c, logits.Elem())
+	return []ir.Type{c.Tensor(nil, stat), c.Tensor(nil, stat), c.Tensor(targets.Shape(), stat)}, nil
+}
+
+func inferCrossEntropyGrad(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	logits, targets, lse, dsum := in.Operands[0], in.Operands[1], in.Operands[2], in.Operands[3]
+	err := firstError(checkTargets(logits, targets),
+		func() error { return wantStat(c, "lse", lse, logits) },
+		func() error { return wantElem("dsum", dsum, statType(c, logits.Elem())) })
+	if err != nil {
+		return nil, err
+	}
+	return []ir.Type{logits.Type()}, nil
+}

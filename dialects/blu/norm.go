@@ -1,0 +1,134 @@
+package blu
+
+import (
+	"fmt"
+
+	"blutrain/dialects/kinds"
+	"blutrain/ir"
+)
+
+var floatX = ir.OperandDef{Name: "x", Type: kinds.FloatTensor}
+
+var epsAttr = ir.AttrDef{Name: "eps", Kind: ir.F64Kind, Doc: "added to the mean square before its root"}
+
+// Layernorm normalizes rows to mean 0 and variance 1.
+var Layernorm = define(ir.OpDef{
+	Name:    "layernorm",
+	Summary: "layer normalization over the last axis",
+	Description: "y = (x - mean) * rstd * g + b with rstd = 1 / sqrt(variance + eps), where the variance is the mean of (x - mean)^2. `mean` and `rstd`, one of each " +
+		"a row, are f32, or f64 when x is.",
+	Operands: []ir.OperandDef{floatX, {Name: "g", Type: kinds.FloatTensor, Doc: "gain, the shape of a row"}, {Name: "b", Type: kinds.FloatTensor, Doc: "bias, the shape of a row"}},
+	Attrs:    []ir.AttrDef{epsAttr},
+	Results:  []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}, {Name: "mean", Type: kinds.FloatTensor}, {Name: "rstd", Type: kinds.FloatTensor}},
+	Traits:   ir.Pure | ir.Differentiable,
+	Infer:    inferLayernorm,
+})
+
+// LayernormGrad is the gradient of Layernorm.
+var LayernormGrad = define(ir.OpDef{
+	Name:    "layernorm_grad",
+	Summary: "gradient of layernorm",
+	Description: "With h = (x - mean) * rstd and d = dy * g: dx = rstd * (d - mean(d) - h * mean(d * h)), means over the last axis; dg = sum(dy * h) and " +
+		"db = sum(dy), sums over all other axes.",
+	Operands: []ir.OperandDef{floatX, {Name: "g", Type: kinds.FloatTensor}, {Name: "mean", Type: kinds.FloatTensor}, {Name: "rstd", Type: kinds.FloatTensor}, {Name: "dy", Type: kinds.FloatTensor}},
+	Results:  []ir.ResultDef{{Name: "dx", Type: kinds.FloatTensor}, {Name: "dg", Type: kinds.FloatTensor}, {Name: "db", Type: kinds.FloatTensor}},
+	Traits:   ir.Pure,
+	Infer:    inferLayernormGrad,
+})
+
+// Rmsnorm normalizes rows to mean square 1.
+var Rmsnorm = define(ir.OpDef{
+	Name:        "rmsnorm",
+	Summary:     "root-mean-square normalization over the last axis",
+	Description: "y = x * rstd * g with rstd = 1 / sqrt(mean(x^2) + eps). `rstd`, one a row, is f32, or f64 when x is.",
+	Operands:    []ir.OperandDef{floatX, {Name: "g", Type: kinds.FloatTensor, Doc: "gain, the shape of a row"}},
+	Attrs:       []ir.AttrDef{epsAttr},
+	Results:     []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}, {Name: "rstd", Type: kinds.FloatTensor}},
+	Traits:      ir.Pure | ir.Differentiable,
+	Infer:       inferRmsnorm,
+})
+
+// RmsnormGrad is the gradient of Rmsnorm.
+var RmsnormGrad = define(ir.OpDef{
+	Name:        "rmsnorm_grad",
+	Summary:     "gradient of rmsnorm",
+	Description: "With h = x * rstd and d = dy * g: dx = rstd * (d - h * mean(d * h)), mean over the last axis; dg = sum(dy * h) over all other axes.",
+	Operands:    []ir.OperandDef{floatX, {Name: "g", Type: kinds.FloatTensor}, {Name: "rstd", Type: kinds.FloatTensor}, {Name: "dy", Type: kinds.FloatTensor}},
+	Results:     []ir.ResultDef{{Name: "dx", Type: kinds.FloatTensor}, {Name: "dg", Type: kinds.FloatTensor}},
+	Traits:      ir.Pure,
+	Infer:       inferRmsnormGrad,
+})
+
+// normRows checks x for rows that can be normalized, and names a row vector of x.
+func normRows(x *ir.Value) error {
+	if err := wantRank("x", x, 1, "features last"); err != nil {
+		return err
+	}
+	if last(x.Shape()) == 0 {
+		return fmt.Errorf("the last axis of x (%s) has no elements: there is no mean", ir.ShapeString(x.Shape()))
+	}
+	return nil
+}
+
+// wantRow holds a gain or bias to the shape and type of a row of x.
+func wantRow(name string, v, x *ir.Value) error {
+	n := last(x.Shape())
+	if err := wantShape(name, v, []int64{n}, fmt.Sprintf("the last axis of x (%s) has %d elements", ir.ShapeString(x.Shape()), n)); err != nil {
+		return err
+	}
+	return wantElem(name, v, x.Elem())
+}
+
+// wantStat holds a statistic to one element for each row of x.
+func wantStat(c *ir.Context, name string, v, x *ir.Value) error {
+	rows := x.Shape()[:len(x.Shape())-1]
+	if err := wantShape(name, v, rows, "one for each row of x"); err != nil {
+		return err
+	}
+	return wantElem(name, v, statType(c, x.Elem()))
+}
+
+func statOf(c *ir.Context, x *ir.Value) ir.Type {
+	return c.Tensor(x.Shape()[:len(x.Shape())-1], statType(c, x.Elem()))
+}
+
+func inferLayernorm(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	x, g, b := in.Operands[0], in.Operands[1], in.Operands[2]
+	if err := firstError(normRows(x), func() error { return wantRow("g", g, x) }, func() error { return wantRow("b", b, x) }); err != nil {
+		return nil, err
+	}
+	return []ir.Type{x.Type(), statOf(c, x), statOf(c, x)}, nil
+}
+
+func inferLayernormGrad(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	x, g, mean, rstd, dy := in.Operands[0], in.Operands[1], in.Operands[2], in.Operands[3], in.Operands[4]
+	err := firstError(normRows(x),
+		func() error { return wantRow("g", g, x) },
+		func() error { return wantStat(c, "mean", mean, x) },
+		func() error { return wantStat(c, "rstd", rstd, x) },
+		func() error { return equalTypes("x", x, "dy", dy) })
+	if err != nil {
+		return nil, err
+	}
+	return []ir.Type{x.Type(), g.Type(), g.Type()}, nil
+}
+
+func inferRmsnorm(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	x, g := in.Operands[0], in.Operands[1]
+	if err := firstError(normRows(x), func() error { return wantRow("g", g, x) }); err != nil {
+		return nil, err
+	}
+	return []ir.Type{x.Type(), statOf(c, x)}, nil
+}
+
+func inferRmsnormGrad(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	x, g, rstd, dy := in.Operands[0], in.Operands[1], in.Operands[2], in.Operands[3]
+	err := firstError(normRows(x),
+		func() error { return wantRow("g", g, x) },
+		func() error { return wantStat(c, "rstd", rstd, x) },
+		func() error { return equalTypes("x", x, "dy", dy) })
+	if err != nil {
+		return nil, err
+	}
+	return []ir.Type{x.Type(), g.Type()}, nil
+}

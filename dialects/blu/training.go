@@ -1,0 +1,139 @@
+package blu
+
+import (
+	"fmt"
+
+	"blutrain/dialects/kinds"
+	"blutrain/ir"
+)
+
+// Accumulate adds to a sum, or begins it.
+var Accumulate = define(ir.OpDef{
+	Name:        "accumulate",
+	Summary:     "a sum begun or continued",
+	Description: "y = first ? x : sum + x. When `first`, what the sum held does not matter, be it NaN.",
+	Operands:    []ir.OperandDef{{Name: "sum", Type: kinds.FloatTensor}, {Name: "x", Type: kinds.FloatTensor}, {Name: "first", Type: kinds.BoolScalar}},
+	Results:     []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
+	Traits:      ir.Pure,
+	Infer:       inferAccumulate,
+})
+
+// SumSquares adds up the squares of all elements of many tensors.
+var SumSquares = define(ir.OpDef{
+	Name:    "sum_squares",
+	Summary: "sum of the squares of all elements of tensors",
+	Description: "The result is f32, or f64 when any operand is. Targets accumulate so widely that no tensors of realistic size and finite norm overflow: in " +
+		"float64, or scaled. Of nothing it is 0.",
+	Operands: []ir.OperandDef{{Name: "xs", Type: kinds.FloatTensor, Arity: ir.Variadic}},
+	Results:  []ir.ResultDef{{Name: "sum", Type: kinds.FloatScalar}},
+	Traits:   ir.Pure,
+	Infer:    inferSumSquares,
+})
+
+// Adamw is one step of the AdamW optimizer.
+var Adamw = define(ir.OpDef{
+	Name:    "adamw",
+	Summary: "one step of AdamW for one parameter",
+	Description: "With G = g * gscale: m' = beta1 m + (1 - beta1) G; v' = beta2 v + (1 - beta2) G^2; " +
+		"p' = p - lr weight_decay p - lr (m' / (1 - beta1^step)) / (sqrt(v' / (1 - beta2^step)) + eps). " +
+		"`step` counts from 1. (Loshchilov and Hutter, Decoupled Weight Decay Regularization, arXiv 1711.05101, with PyTorch's places of eps and lr.)",
+	Operands: []ir.OperandDef{
+		{Name: "p", Type: kinds.FloatTensor, Doc: "parameter"},
+		{Name: "m", Type: kinds.FloatTensor, Doc: "mean of the gradient"},
+		{Name: "v", Type: kinds.FloatTensor, Doc: "mean of its square"},
+		{Name: "g", Type: kinds.FloatTensor, Doc: "gradient sum"},
+		{Name: "lr", Type: kinds.FloatScalar, Doc: "learning rate"},
+		{Name: "gscale", Type: kinds.FloatScalar, Doc: "factor of the gradient"},
+		{Name: "step", Type: kinds.FloatScalar, Doc: "number of this step, from 1"},
+	},
+	Attrs: []ir.AttrDef{
+		{Name: "beta1", Kind: ir.F64Kind, Doc: "decay of m, in [0, 1)"},
+		{Name: "beta2", Kind: ir.F64Kind, Doc: "decay of v, in [0, 1)"},
+		{Name: "eps", Kind: ir.F64Kind, Doc: "added to the root, not negative"},
+		{Name: "weight_decay", Kind: ir.F64Kind, Doc: "decay of p per unit of lr"},
+	},
+	Results: []ir.ResultDef{{Name: "new_p", Type: kinds.FloatTensor}, {Name: "new_m", Type: kinds.FloatTensor}, {Name: "new_v", Type: kinds.FloatTensor}},
+	Traits:  ir.Pure,
+	Infer:   inferAdamw,
+})
+
+// Sgd is one step of stochastic gradient descent with momentum.
+var Sgd = define(ir.OpDef{
+	Name:    "sgd",
+	Summary: "one step of SGD with momentum for one parameter",
+	Description: "With G = g * gscale + weight_decay p: buf' = momentum buf + G; p' = p - lr buf', or with `nesterov` p' = p - lr (G + momentum buf'). " +
+		"(Sutskever et al., On the importance of initialization and momentum in deep learning, ICML 2013, in PyTorch's form; buf starts as zeros.)",
+	Operands: []ir.OperandDef{
+		{Name: "p", Type: kinds.FloatTensor, Doc: "parameter"},
+		{Name: "buf", Type: kinds.FloatTensor, Doc: "momentum"},
+		{Name: "g", Type: kinds.FloatTensor, Doc: "gradient sum"},
+		{Name: "lr", Type: kinds.FloatScalar, Doc: "learning rate"},
+		{Name: "gscale", Type: kinds.FloatScalar, Doc: "factor of the gradient"},
+	},
+	Attrs: []ir.AttrDef{
+		{Name: "momentum", Kind: ir.F64Kind, Doc: "decay of buf, in [0, 1)"},
+		{Name: "nesterov", Kind: ir.BoolKind, Doc: "look ahead by one step"},
+		{Name: "weight_decay", Kind: ir.F64Kind, Doc: "added to the gradient per unit of p"},
+	},
+	Results: []ir.ResultDef{{Name: "new_p", Type: kinds.FloatTensor}, {Name: "new_buf", Type: kinds.FloatTensor}},
+	Traits:  ir.Pure,
+	Infer:   inferSgd,
+})
+
+func inferAccumulate(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	if err := equalTypes("sum", in.Operands[0], "x", in.Operands[1]); err != nil {
+		return nil, err
+	}
+	return []ir.Type{in.Operands[0].Type()}, nil
+}
+
+func inferSumSquares(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	stat := ir.Type(c.F32())
+	for _, x := range in.Operands {
+		if s := statType(c, x.Elem()); s != stat {
+			stat = c.F64()
+		}
+	}
+	return []ir.Type{c.Tensor(nil, stat)}, nil
+}
+
+func inferAdamw(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	p, m, v, g := in.Operands[0], in.Operands[1], in.Operands[2], in.Operands[3]
+	err := firstError(equalShapes("p", p.Shape(), "m", m.Shape()),
+		func() error { return equalTypes("m", m, "v", v) },
+		func() error { return equalShapes("p", p.Shape(), "g", g.Shape()) },
+		func() error { return fraction(in.Attrs, "beta1") },
+		func() error { return fraction(in.Attrs, "beta2") },
+		func() error { return notNegative(in.Attrs, "eps") },
+		func() error { return notNegative(in.Attrs, "weight_decay") })
+	if err != nil {
+		return nil, err
+	}
+	return []ir.Type{p.Type(), m.Type(), v.Type()}, nil
+}
+
+func inferSgd(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
+	p, buf, g := in.Operands[0], in.Operands[1], in.Operands[2]
+	err := firstError(equalShapes("p", p.Shape(), "buf", buf.Shape()),
+		func() error { return equalShapes("p", p.Shape(), "g", g.Shape()) },
+		func() error { return fraction(in.Attrs, "momentum") },
+		func() error { return notNegative(in.Attrs, "weight_decay") })
+	if err != nil {
+		return nil, err
+	}
+	return []ir.Type{p.Type(), buf.Type()}, nil
+}
+
+func fraction(attrs ir.Attrs, name string) error {
+	if v := attrs.FloatOr(name, 0); !(v >= 0 && v < 1) {
+		return fmt.Errorf("%s is %g, it must be at least 0 and below 1", name, v)
+	}
+	return nil
+}
+
+func notNegative(attrs ir.Attrs, name string) error {
+	if v := attrs.FloatOr(name, 0); !(v >= 0) {
+		return fmt.Errorf("%s is %g, it can't be negative", name, v)
+	}
+	return nil
+}
