@@ -286,7 +286,7 @@ func (p *numberParser) formatSpec() (f format, precision int, err error) {
 	spec, f.alternate = strings.CutPrefix(spec, "#")
 	if after, ok := strings.CutPrefix(spec, "."); ok {
 		n := len(after) - len(strings.TrimLeft(after, "0123456789"))
-		if precision, err = strconv.Atoi(after[:n]); err != nil {
+		if precision, err = strconv.Atoi(after[:n]); err != nil || precision > maxRepeat {
 			return bad("invalid precision")
 		}
 		spec = after[n:]
