@@ -1,6 +1,8 @@
 package blu
 
 import (
+	"math"
+
 	"blutrain/dialects/kinds"
 	"blutrain/ir"
 )
@@ -24,6 +26,7 @@ var Gelu = define(ir.OpDef{
 	Results:  []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:   ir.Pure | ir.Elementwise | ir.SameTypes | ir.Differentiable,
 	Infer:    inferGelu,
+	Eval:     eval(evalGelu),
 })
 
 // GeluGrad is the gradient of Gelu.
@@ -36,6 +39,7 @@ var GeluGrad = define(ir.OpDef{
 	Results:     []ir.ResultDef{{Name: "dx", Type: kinds.FloatTensor}},
 	Traits:      ir.Pure | ir.Elementwise | ir.SameTypes,
 	Infer:       inferGelu,
+	Eval:        eval(evalGeluGrad),
 })
 
 // Silu is the sigmoid linear unit.
@@ -47,6 +51,7 @@ var Silu = define(ir.OpDef{
 	Results:     []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:      ir.Pure | ir.Elementwise | ir.SameTypes | ir.Differentiable,
 	Infer:       sameAsFirst,
+	Eval:        eval(evalSilu),
 })
 
 // SiluGrad is the gradient of Silu.
@@ -58,6 +63,7 @@ var SiluGrad = define(ir.OpDef{
 	Results:     []ir.ResultDef{{Name: "dx", Type: kinds.FloatTensor}},
 	Traits:      ir.Pure | ir.Elementwise | ir.SameTypes,
 	Infer:       sameTypes("x", "dy"),
+	Eval:        eval(evalSiluGrad),
 })
 
 func inferGelu(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
@@ -65,4 +71,59 @@ func inferGelu(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
 		return nil, err
 	}
 	return sameTypes("x", "dy")(c, in)
+}
+
+// The formulas are arranged so that nothing cancels far from 0, where gelu is tiny: 1 + erf(z) = erfc(-z), and
+// (1 + tanh(u)) / 2 = sigmoid(2u).
+
+// cdf is the factor gelu gives x, and its derivative.
+func cdf(approximate string, x float64) (p, dp float64) {
+	if approximate == GeluErf {
+		return math.Erfc(-x/math.Sqrt2) / 2, math.Exp(-x*x/2) / math.Sqrt(2*math.Pi)
+	}
+	u := geluA * (x + geluB*x*x*x)
+	p = sigmoid(2 * u)
+	return p, 2 * p * sigmoid(-2*u) * geluA * (1 + 3*geluB*x*x)
+}
+
+// The constants of the tanh approximation.
+const (
+	geluA = math.Sqrt2 / math.SqrtPi // sqrt(2 / pi)
+	geluB = 0.044715
+)
+
+func evalGelu(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	out := like(in[0], op, 0)
+	approximate := op.Attrs().Str("approximate")
+	for i, x := range in[0].Data {
+		p, _ := cdf(approximate, x)
+		out.Data[i] = x * p
+	}
+	return out, nil
+}
+
+func evalGeluGrad(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	out := like(in[0], op, 0)
+	approximate := op.Attrs().Str("approximate")
+	for i, x := range in[0].Data {
+		p, dp := cdf(approximate, x)
+		out.Data[i] = in[1].Data[i] * (p + x*dp)
+	}
+	return out, nil
+}
+
+func evalSilu(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	out := like(in[0], op, 0)
+	for i, x := range in[0].Data {
+		out.Data[i] = x * sigmoid(x)
+	}
+	return out, nil
+}
+
+func evalSiluGrad(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	out := like(in[0], op, 0)
+	for i, x := range in[0].Data {
+		out.Data[i] = in[1].Data[i] * sigmoid(x) * (1 + x*sigmoid(-x))
+	}
+	return out, nil
 }

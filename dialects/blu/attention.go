@@ -25,6 +25,7 @@ var Attention = define(ir.OpDef{
 	Results:  []ir.ResultDef{{Name: "o", Type: kinds.FloatTensor}, {Name: "lse", Type: kinds.FloatTensor}},
 	Traits:   ir.Pure | ir.Differentiable,
 	Infer:    inferAttention,
+	Eval:     evalMany(evalAttention),
 })
 
 // AttentionGrad is the gradient of Attention.
@@ -39,6 +40,7 @@ var AttentionGrad = define(ir.OpDef{
 	Results: []ir.ResultDef{{Name: "dq", Type: kinds.FloatTensor}, {Name: "dk", Type: kinds.FloatTensor}, {Name: "dv", Type: kinds.FloatTensor}},
 	Traits:  ir.Pure,
 	Infer:   inferAttentionGrad,
+	Eval:    evalMany(evalAttentionGrad),
 })
 
 func inferAttention(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {

@@ -21,6 +21,7 @@ var CrossEntropy = define(ir.OpDef{
 	Results:  []ir.ResultDef{{Name: "sum", Type: kinds.FloatScalar}, {Name: "count", Type: kinds.FloatScalar}, {Name: "lse", Type: kinds.FloatTensor}},
 	Traits:   ir.Pure | ir.Differentiable,
 	Infer:    inferCrossEntropy,
+	Eval:     evalMany(evalCrossEntropy),
 })
 
 // CrossEntropyGrad is the gradient of CrossEntropy's sum.
@@ -34,6 +35,7 @@ var CrossEntropyGrad = define(ir.OpDef{
 	Results: []ir.ResultDef{{Name: "dlogits", Type: kinds.FloatTensor}},
 	Traits:  ir.Pure,
 	Infer:   inferCrossEntropyGrad,
+	Eval:    eval(evalCrossEntropyGrad),
 })
 
 func checkTargets(logits, targets *ir.Value) error {
@@ -62,4 +64,53 @@ func inferCrossEntropyGrad(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
 		return nil, err
 	}
 	return []ir.Type{logits.Type()}, nil
+}
+
+func evalCrossEntropy(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	logits, targets := in[0], in[1]
+	sum, count, lse := resultTensor(op, 0), resultTensor(op, 1), resultTensor(op, 2)
+	classes := last(logits.Shape)
+	ignore, _ := op.Attrs().Int("ignore")
+	for r, t := range targets.Data {
+		row := logits.Data[int64(r)*classes : int64(r+1)*classes]
+		lse.Data[r] = logSumExp(row)
+		if t == float64(ignore) {
+			continue
+		}
+		if err := checkTarget(targets, r, classes, ignore); err != nil {
+			return nil, err
+		}
+		sum.Data[0] += lse.Data[r] - row[int64(t)]
+		count.Data[0]++
+	}
+	return []*ir.Tensor{sum, count, lse}, nil
+}
+
+func checkTarget(targets *ir.Tensor, i int, classes, ignore int64) error {
+	if v := targets.Data[i]; v < 0 || v >= float64(classes) {
+		return fmt.Errorf("target %d at position %s is out of range: there are %d classes, and %d is what is ignored",
+			int64(v), position(targets.Shape, i), classes, ignore)
+	}
+	return nil
+}
+
+func evalCrossEntropyGrad(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	logits, targets, lse, dsum := in[0], in[1], in[2], in[3].Data[0]
+	out := resultTensor(op, 0)
+	classes := last(logits.Shape)
+	ignore, _ := op.Attrs().Int("ignore")
+	for r, t := range targets.Data {
+		if t == float64(ignore) {
+			continue
+		}
+		if err := checkTarget(targets, r, classes, ignore); err != nil {
+			return nil, err
+		}
+		row := out.Data[int64(r)*classes : int64(r+1)*classes]
+		for i := range row {
+			row[i] = dsum * probability(logits.Data[int64(r)*classes+int64(i)], lse.Data[r])
+		}
+		row[int64(t)] -= dsum
+	}
+	return out, nil
 }

@@ -25,6 +25,7 @@ var Dot = define(ir.OpDef{
 	Results: []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:  ir.Pure | ir.Differentiable,
 	Infer:   inferDot,
+	Eval:    eval(evalDot),
 })
 
 // DotAxes is how the axes of one operand of a dot divide.
@@ -75,4 +76,31 @@ func pairAxes(what string, lhs, l, rhs, r []int64) error {
 		}
 	}
 	return nil
+}
+
+// evalDot brings both operands to [batch, free, contract] and multiplies row by row: every sum runs along memory.
+func evalDot(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	out := resultTensor(op, 0)
+	l, r := DotOperandAxes(op)
+	lhs, rhs := in[0], in[1]
+	batch, m, n, k := countAlong(lhs.Shape, l.Batch), countAlong(lhs.Shape, l.Free), countAlong(rhs.Shape, r.Free), countAlong(lhs.Shape, l.Contract)
+	a := arranged(lhs, slices.Concat(l.Batch, l.Free, l.Contract))
+	b := arranged(rhs, slices.Concat(r.Batch, r.Free, r.Contract))
+	for i := range batch {
+		matmulNT(out.Data[i*m*n:(i+1)*m*n], a[i*m*k:(i+1)*m*k], b[i*n*k:(i+1)*n*k], int(m), int(n), int(k))
+	}
+	return out, nil
+}
+
+// countAlong is the number of elements along some axes.
+func countAlong(shape, axes []int64) int64 { return ir.NumElements(permute(shape, axes)) }
+
+// arranged is a tensor's elements with its axes in that order; the tensor's own where they are.
+func arranged(t *ir.Tensor, perm []int64) []float64 {
+	if slices.Equal(perm, leadingAxes(len(perm))) {
+		return t.Data
+	}
+	data := make([]float64, len(t.Data))
+	gatherStrided(data, t.Data, permute(t.Shape, perm), permute(ir.RowMajor(t.Shape), perm), 0)
+	return data
 }

@@ -2,6 +2,7 @@ package blu
 
 import (
 	"fmt"
+	"math"
 
 	"blutrain/dialects/kinds"
 	"blutrain/ir"
@@ -22,6 +23,7 @@ var Layernorm = define(ir.OpDef{
 	Results:  []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}, {Name: "mean", Type: kinds.FloatTensor}, {Name: "rstd", Type: kinds.FloatTensor}},
 	Traits:   ir.Pure | ir.Differentiable,
 	Infer:    inferLayernorm,
+	Eval:     evalMany(evalLayernorm),
 })
 
 // LayernormGrad is the gradient of Layernorm.
@@ -34,6 +36,7 @@ var LayernormGrad = define(ir.OpDef{
 	Results:  []ir.ResultDef{{Name: "dx", Type: kinds.FloatTensor}, {Name: "dg", Type: kinds.FloatTensor}, {Name: "db", Type: kinds.FloatTensor}},
 	Traits:   ir.Pure,
 	Infer:    inferLayernormGrad,
+	Eval:     evalMany(evalLayernormGrad),
 })
 
 // Rmsnorm normalizes rows to mean square 1.
@@ -46,6 +49,7 @@ var Rmsnorm = define(ir.OpDef{
 	Results:     []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}, {Name: "rstd", Type: kinds.FloatTensor}},
 	Traits:      ir.Pure | ir.Differentiable,
 	Infer:       inferRmsnorm,
+	Eval:        evalMany(evalRmsnorm),
 })
 
 // RmsnormGrad is the gradient of Rmsnorm.
@@ -57,6 +61,7 @@ var RmsnormGrad = define(ir.OpDef{
 	Results:     []ir.ResultDef{{Name: "dx", Type: kinds.FloatTensor}, {Name: "dg", Type: kinds.FloatTensor}},
 	Traits:      ir.Pure,
 	Infer:       inferRmsnormGrad,
+	Eval:        evalMany(evalRmsnormGrad),
 })
 
 // normRows checks x for rows that can be normalized, and names a row vector of x.
@@ -131,4 +136,90 @@ func inferRmsnormGrad(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
 		return nil, err
 	}
 	return []ir.Type{x.Type(), g.Type()}, nil
+}
+
+func evalLayernorm(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	x, g, b := in[0], in[1].Data, in[2].Data
+	y, means, rstds := resultTensor(op, 0), resultTensor(op, 1), resultTensor(op, 2)
+	eps, n := op.Attrs().FloatOr("eps", 0), len(g)
+	for r := range means.Data {
+		row, out := x.Data[r*n:(r+1)*n], y.Data[r*n:(r+1)*n]
+		mean := meanOf(row)
+		variance := 0.0
+		for _, v := range row {
+			variance += (v - mean) * (v - mean)
+		}
+		rstd := 1 / math.Sqrt(variance/float64(n)+eps)
+		for i, v := range row {
+			out[i] = (v-mean)*rstd*g[i] + b[i]
+		}
+		means.Data[r], rstds.Data[r] = mean, rstd
+	}
+	return []*ir.Tensor{y, means, rstds}, nil
+}
+
+func meanOf(row []float64) float64 {
+	sum := 0.0
+	for _, v := range row {
+		sum += v
+	}
+	return sum / float64(len(row))
+}
+
+func evalLayernormGrad(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	x, g, means, rstds, dy := in[0].Data, in[1].Data, in[2].Data, in[3].Data, in[4].Data
+	dx, dg, db := resultTensor(op, 0), resultTensor(op, 1), resultTensor(op, 2)
+	n := len(g)
+	for r := range means {
+		mean, rstd := means[r], rstds[r]
+		meanD, meanDH := 0.0, 0.0
+		for i := range n {
+			h, d := (x[r*n+i]-mean)*rstd, dy[r*n+i]*g[i]
+			meanD += d / float64(n)
+			meanDH += d * h / float64(n)
+			dg.Data[i] += dy[r*n+i] * h
+			db.Data[i] += dy[r*n+i]
+		}
+		for i := range n {
+			h, d := (x[r*n+i]-mean)*rstd, dy[r*n+i]*g[i]
+			dx.Data[r*n+i] = rstd * (d - meanD - h*meanDH)
+		}
+	}
+	return []*ir.Tensor{dx, dg, db}, nil
+}
+
+func evalRmsnorm(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	x, g := in[0].Data, in[1].Data
+	y, rstds := resultTensor(op, 0), resultTensor(op, 1)
+	eps, n := op.Attrs().FloatOr("eps", 0), len(g)
+	for r := range rstds.Data {
+		square := 0.0
+		for _, v := range x[r*n : (r+1)*n] {
+			square += v * v
+		}
+		rstd := 1 / math.Sqrt(square/float64(n)+eps)
+		for i, v := range x[r*n : (r+1)*n] {
+			y.Data[r*n+i] = v * rstd * g[i]
+		}
+		rstds.Data[r] = rstd
+	}
+	return []*ir.Tensor{y, rstds}, nil
+}
+
+func evalRmsnormGrad(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	x, g, rstds, dy := in[0].Data, in[1].Data, in[2].Data, in[3].Data
+	dx, dg := resultTensor(op, 0), resultTensor(op, 1)
+	n := len(g)
+	for r, rstd := range rstds {
+		meanDH := 0.0
+		for i := range n {
+			h := x[r*n+i] * rstd
+			meanDH += dy[r*n+i] * g[i] * h / float64(n)
+			dg.Data[i] += dy[r*n+i] * h
+		}
+		for i := range n {
+			dx.Data[r*n+i] = rstd * (dy[r*n+i]*g[i] - x[r*n+i]*rstd*meanDH)
+		}
+	}
+	return []*ir.Tensor{dx, dg}, nil
 }

@@ -2,6 +2,7 @@ package blu
 
 import (
 	"fmt"
+	"math"
 
 	"blutrain/dialects/kinds"
 	"blutrain/ir"
@@ -26,6 +27,7 @@ var RandomUniform = define(ir.OpDef{
 	Results:     []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:      ir.Pure | ir.Random,
 	Verify:      verifyRandom,
+	Eval:        eval(evalRandomUniform),
 })
 
 // RandomNormal is normal numbers.
@@ -42,6 +44,7 @@ var RandomNormal = define(ir.OpDef{
 	Results: []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:  ir.Pure | ir.Random,
 	Verify:  verifyRandom,
+	Eval:    eval(evalRandomNormal),
 })
 
 func verifyRandom(op *ir.Op) error {
@@ -52,4 +55,26 @@ func verifyRandom(op *ir.Op) error {
 		return located(op, fmt.Errorf("std is %g, it can't be negative", std))
 	}
 	return nil
+}
+
+func evalRandomUniform(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	return random(op, in[0], func(w [4]uint32) float64 { return float64(w[0]>>8) / (1 << 24) }), nil
+}
+
+func evalRandomNormal(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	mean, std := op.Attrs().FloatOr("mean", 0), op.Attrs().FloatOr("std", 1)
+	return random(op, in[0], func(w [4]uint32) float64 {
+		u, t := (float64(w[0])+1)/(1<<32), float64(w[1])/(1<<32)
+		return mean + std*(math.Sqrt(-2*math.Log(u))*math.Cos(2*math.Pi*t))
+	}), nil
+}
+
+// random fills the result. It is rounded to its type, f32 too, because the same seed is to give the same values everywhere.
+func random(op *ir.Op, seed *ir.Tensor, value func([4]uint32) float64) *ir.Tensor {
+	out := resultTensor(op, 0)
+	stream, _ := op.Attrs().Int("stream")
+	for i := range out.Data {
+		out.Data[i] = round(out.Elem, value(randomWords(uint64(int64(seed.Data[0])), uint64(stream), uint64(i))))
+	}
+	return out
 }

@@ -23,6 +23,7 @@ var Rope = define(ir.OpDef{
 	Results: []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:  ir.Pure | ir.SameTypes | ir.Differentiable,
 	Infer:   inferRope,
+	Eval:    eval(evalRope),
 })
 
 func inferRope(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
@@ -37,4 +38,30 @@ func inferRope(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
 		return nil, fmt.Errorf("base is %g, it must be positive", base)
 	}
 	return []ir.Type{x.Type()}, nil
+}
+
+// ropeAngle is the angle, in radians, of pair i of d features at position s.
+func ropeAngle(base float64, s, i, d int64) float64 {
+	return float64(s) * math.Pow(base, -2*float64(i)/float64(d))
+}
+
+func evalRope(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	x, out := in[0], resultTensor(op, 0)
+	base, turn := op.Attrs().FloatOr("base", 0), 1.0
+	if op.Attrs().Bool("inverse") {
+		turn = -1
+	}
+	d := last(x.Shape)
+	positions, half := x.Shape[len(x.Shape)-2], d/2
+	for s := range positions {
+		for i := range half {
+			sin, cos := math.Sincos(turn * ropeAngle(base, s, i, d))
+			for at := s*d + i; at < int64(len(x.Data)); at += positions * d {
+				x1, x2 := x.Data[at], x.Data[at+half]
+				out.Data[at] = x1*cos - x2*sin
+				out.Data[at+half] = x2*cos + x1*sin
+			}
+		}
+	}
+	return out, nil
 }

@@ -2,6 +2,7 @@ package blu
 
 import (
 	"fmt"
+	"math"
 
 	"blutrain/dialects/kinds"
 	"blutrain/ir"
@@ -18,6 +19,7 @@ var Softmax = define(ir.OpDef{
 	Results:  []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:   ir.Pure | ir.SameTypes | ir.Differentiable,
 	Infer:    inferSoftmax,
+	Eval:     eval(evalSoftmax),
 })
 
 // LogSoftmax is the logarithm of softmax.
@@ -30,6 +32,7 @@ var LogSoftmax = define(ir.OpDef{
 	Results:     []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:      ir.Pure | ir.SameTypes | ir.Differentiable,
 	Infer:       inferSoftmax,
+	Eval:        eval(evalLogSoftmax),
 })
 
 func inferSoftmax(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
@@ -39,4 +42,79 @@ func inferSoftmax(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
 		return nil, fmt.Errorf("axis: %w", err)
 	}
 	return []ir.Type{x.Type()}, nil
+}
+
+func evalSoftmax(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	return alongAxis(op, in[0], func(row []float64) {
+		sum := expShifted(row)
+		if sum == 0 {
+			return // all -inf: zeros already
+		}
+		for i := range row {
+			row[i] /= sum
+		}
+	})
+}
+
+func evalLogSoftmax(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	return alongAxis(op, in[0], func(row []float64) {
+		lse := logSumExp(row)
+		for i, x := range row {
+			if !math.IsInf(lse, -1) {
+				row[i] = x - lse
+			}
+		}
+	})
+}
+
+// alongAxis applies a function to each line of x along the operation's axis.
+func alongAxis(op *ir.Op, x *ir.Tensor, fn func(row []float64)) (*ir.Tensor, error) {
+	out := resultTensor(op, 0)
+	axis, _ := op.Attrs().Int("axis")
+	outer, n, inner := splitAt(x.Shape, axis)
+	row := make([]float64, n)
+	for o := range outer {
+		for i := range inner {
+			for k := range n {
+				row[k] = x.Data[(o*n+k)*inner+i]
+			}
+			fn(row)
+			for k := range n {
+				out.Data[(o*n+k)*inner+i] = row[k]
+			}
+		}
+	}
+	return out, nil
+}
+
+// expShifted replaces x by exp(x - max) and returns the sum; a row that is all -inf becomes zeros. The greatest element
+// contributes 1, so the sum of any other row is at least that.
+func expShifted(row []float64) (sum float64) {
+	shift := maxOf(row)
+	for i, x := range row {
+		row[i] = math.Exp(x - shift)
+		sum += row[i]
+	}
+	return sum
+}
+
+// maxOf is the greatest element (NaN if there is one), and 0 when it would be -inf: something that can be subtracted.
+func maxOf(row []float64) float64 {
+	m := math.Inf(-1)
+	for _, x := range row {
+		m = max(m, x)
+	}
+	if math.IsInf(m, -1) {
+		return 0
+	}
+	return m
+}
+
+// logSumExp is the logarithm of the sum of the exponentials, -inf when all of the row is.
+func logSumExp(row []float64) float64 {
+	shift, sum := maxOf(row), 0.0
+	for _, x := range row {
+		sum += math.Exp(x - shift)
+	}
+	return shift + math.Log(sum)
 }

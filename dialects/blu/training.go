@@ -2,6 +2,7 @@ package blu
 
 import (
 	"fmt"
+	"math"
 
 	"blutrain/dialects/kinds"
 	"blutrain/ir"
@@ -16,6 +17,7 @@ var Accumulate = define(ir.OpDef{
 	Results:     []ir.ResultDef{{Name: "y", Type: kinds.FloatTensor}},
 	Traits:      ir.Pure,
 	Infer:       inferAccumulate,
+	Eval:        eval(evalAccumulate),
 })
 
 // SumSquares adds up the squares of all elements of many tensors.
@@ -28,6 +30,7 @@ var SumSquares = define(ir.OpDef{
 	Results:  []ir.ResultDef{{Name: "sum", Type: kinds.FloatScalar}},
 	Traits:   ir.Pure,
 	Infer:    inferSumSquares,
+	Eval:     eval(evalSumSquares),
 })
 
 // Adamw is one step of the AdamW optimizer.
@@ -55,6 +58,7 @@ var Adamw = define(ir.OpDef{
 	Results: []ir.ResultDef{{Name: "new_p", Type: kinds.FloatTensor}, {Name: "new_m", Type: kinds.FloatTensor}, {Name: "new_v", Type: kinds.FloatTensor}},
 	Traits:  ir.Pure,
 	Infer:   inferAdamw,
+	Eval:    evalMany(evalAdamw),
 })
 
 // Sgd is one step of stochastic gradient descent with momentum.
@@ -78,6 +82,7 @@ var Sgd = define(ir.OpDef{
 	Results: []ir.ResultDef{{Name: "new_p", Type: kinds.FloatTensor}, {Name: "new_buf", Type: kinds.FloatTensor}},
 	Traits:  ir.Pure,
 	Infer:   inferSgd,
+	Eval:    evalMany(evalSgd),
 })
 
 func inferAccumulate(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
@@ -136,4 +141,60 @@ func notNegative(attrs ir.Attrs, name string) error {
 		return fmt.Errorf("%s is %g, it can't be negative", name, v)
 	}
 	return nil
+}
+
+func evalAccumulate(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	if in[2].Data[0] != 0 {
+		return in[1], nil
+	}
+	out := like(in[0], op, 0)
+	for i, s := range in[0].Data {
+		out.Data[i] = s + in[1].Data[i]
+	}
+	return out, nil
+}
+
+func evalSumSquares(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
+	out := resultTensor(op, 0)
+	for _, x := range in {
+		for _, v := range x.Data {
+			out.Data[0] += v * v
+		}
+	}
+	return out, nil
+}
+
+func evalAdamw(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	p, m, v, g := in[0].Data, in[1].Data, in[2].Data, in[3].Data
+	lr, scale, step := in[4].Data[0], in[5].Data[0], in[6].Data[0]
+	a := op.Attrs()
+	beta1, beta2, eps, decay := a.FloatOr("beta1", 0), a.FloatOr("beta2", 0), a.FloatOr("eps", 0), a.FloatOr("weight_decay", 0)
+	bias1, bias2 := 1-math.Pow(beta1, step), 1-math.Pow(beta2, step)
+	newP, newM, newV := resultTensor(op, 0), resultTensor(op, 1), resultTensor(op, 2)
+	for i := range p {
+		gi := g[i] * scale
+		mi := beta1*m[i] + (1-beta1)*gi
+		vi := beta2*v[i] + (1-beta2)*gi*gi
+		newM.Data[i], newV.Data[i] = mi, vi
+		newP.Data[i] = p[i] - lr*decay*p[i] - lr*(mi/bias1)/(math.Sqrt(vi/bias2)+eps)
+	}
+	return []*ir.Tensor{newP, newM, newV}, nil
+}
+
+func evalSgd(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	p, buf, g := in[0].Data, in[1].Data, in[2].Data
+	lr, scale := in[3].Data[0], in[4].Data[0]
+	a := op.Attrs()
+	momentum, nesterov, decay := a.FloatOr("momentum", 0), a.Bool("nesterov"), a.FloatOr("weight_decay", 0)
+	newP, newBuf := resultTensor(op, 0), resultTensor(op, 1)
+	for i := range p {
+		gi := g[i]*scale + decay*p[i]
+		b := momentum*buf[i] + gi
+		newBuf.Data[i] = b
+		if nesterov {
+			b = gi + momentum*b
+		}
+		newP.Data[i] = p[i] - lr*b
+	}
+	return []*ir.Tensor{newP, newBuf}, nil
 }
