@@ -72,9 +72,10 @@ type Folder struct {
 	temp, name string
 }
 
-// NewFolder begins the folder name, which must not exist when it is committed.
+// NewFolder begins the folder name, which must not exist when it is committed. A folder has one temporary name for all
+// processes, so that several can write to it; only one may begin and commit it, and what was begun before is removed.
 func NewFolder(fsys FS, name string) (*Folder, error) {
-	f := &Folder{fsys, temp(name), name}
+	f := JoinFolder(fsys, name)
 	if err := RemoveAll(fsys, f.temp); err != nil {
 		return nil, err
 	}
@@ -82,6 +83,11 @@ func NewFolder(fsys FS, name string) (*Folder, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// JoinFolder is the folder that another process began.
+func JoinFolder(fsys FS, name string) *Folder {
+	return &Folder{fsys, filepath.Join(filepath.Dir(name), tempPrefix+filepath.Base(name)), name}
 }
 
 // Write writes one file of the folder.
