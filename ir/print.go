@@ -245,19 +245,29 @@ func argDicts(a Attr, n int) bool {
 	if a == nil {
 		return true
 	}
+	if !dictionaries(a, n) {
+		return false
+	}
+	for _, e := range a.(*ArrayAttr).Elems {
+		if len(e.(*DictAttr).Entries) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// dictionaries reports whether a is an array of n dictionaries.
+func dictionaries(a Attr, n int) bool {
 	array, ok := a.(*ArrayAttr)
 	if !ok || len(array.Elems) != n {
 		return false
 	}
-	some := false
 	for _, e := range array.Elems {
-		d, ok := e.(*DictAttr)
-		if !ok {
+		if _, ok := e.(*DictAttr); !ok {
 			return false
 		}
-		some = some || len(d.Entries) > 0
 	}
-	return some
+	return true
 }
 
 // FuncType is the function_type of a function-like operation, or nil.

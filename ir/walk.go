@@ -42,17 +42,3 @@ func WalkPost(op *Op, visit func(*Op)) {
 	}
 	visit(op)
 }
-
-// SymName is an operation's sym_name, or "".
-func SymName(op *Op) string { return op.Attrs().Str("sym_name") }
-
-// LookupSymbol finds the operation of that sym_name directly inside a symbol table such as builtin.module; nil when
-// there is none.
-func LookupSymbol(table *Op, name string) *Op {
-	for op := range table.Body().Ops() {
-		if SymName(op) == name {
-			return op
-		}
-	}
-	return nil
-}
