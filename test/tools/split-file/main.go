@@ -15,18 +15,19 @@ import (
 )
 
 func main() {
-	leading := flag.Bool("leading-lines", false, "put empty lines before each part, so that it keeps its line numbers")
-	flag.Bool("no-leading-lines", true, "the opposite, which is the default")
-	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: split-file [--leading-lines] FILE FOLDER")
-		flag.PrintDefaults()
+	flags := flag.NewFlagSet("split-file", flag.ExitOnError)
+	leading := flags.Bool("leading-lines", false, "put empty lines before each part, so that it keeps its line numbers")
+	flags.Bool("no-leading-lines", true, "the opposite, which is the default")
+	flags.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: split-file [--leading-lines] FILE FOLDER")
+		flags.PrintDefaults()
 	}
-	flag.Parse()
-	if flag.NArg() != 2 {
-		flag.Usage()
+	flags.Parse(os.Args[1:])
+	if flags.NArg() != 2 {
+		flags.Usage()
 		os.Exit(1)
 	}
-	if err := run(flag.Arg(0), flag.Arg(1), *leading); err != nil {
+	if err := run(flags.Arg(0), flags.Arg(1), *leading); err != nil {
 		fmt.Fprintf(os.Stderr, "split-file: %v\n", err)
 		os.Exit(1)
 	}
