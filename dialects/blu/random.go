@@ -58,23 +58,32 @@ func verifyRandom(op *ir.Op) error {
 }
 
 func evalRandomUniform(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
-	return random(op, in[0], func(w [4]uint32) float64 { return float64(w[0]>>8) / (1 << 24) }), nil
+	return random(op, in[0], UniformAt), nil
 }
 
 func evalRandomNormal(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
 	mean, std := op.Attrs().FloatOr("mean", 0), op.Attrs().FloatOr("std", 1)
-	return random(op, in[0], func(w [4]uint32) float64 {
-		u, t := (float64(w[0])+1)/(1<<32), float64(w[1])/(1<<32)
-		return mean + std*(math.Sqrt(-2*math.Log(u))*math.Cos(2*math.Pi*t))
-	}), nil
+	return random(op, in[0], func(seed, stream, i uint64) float64 { return mean + std*NormalAt(seed, stream, i) }), nil
+}
+
+// UniformAt is element i of random_uniform, exact in f32.
+func UniformAt(seed, stream, i uint64) float64 {
+	return float64(randomWords(seed, stream, i)[0]>>8) / (1 << 24)
+}
+
+// NormalAt is element i of random_normal with mean 0 and standard deviation 1, not yet rounded.
+func NormalAt(seed, stream, i uint64) float64 {
+	w := randomWords(seed, stream, i)
+	u, t := (float64(w[0])+1)/(1<<32), float64(w[1])/(1<<32)
+	return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*t)
 }
 
 // random fills the result. It is rounded to its type, f32 too, because the same seed is to give the same values everywhere.
-func random(op *ir.Op, seed *ir.Tensor, value func([4]uint32) float64) *ir.Tensor {
+func random(op *ir.Op, seed *ir.Tensor, value func(seed, stream, i uint64) float64) *ir.Tensor {
 	out := resultTensor(op, 0)
 	stream, _ := op.Attrs().Int("stream")
 	for i := range out.Data {
-		out.Data[i] = round(out.Elem, value(randomWords(uint64(int64(seed.Data[0])), uint64(stream), uint64(i))))
+		out.Data[i] = round(out.Elem, value(uint64(int64(seed.Data[0])), uint64(stream), uint64(i)))
 	}
 	return out
 }
