@@ -1226,12 +1226,12 @@ func (op LayernormOp) Rstd() *ir.Value {
 }
 
 // Layernorm makes a blu.layernorm: layer normalization over the last axis.
-func (b *Builder) Layernorm(x, g, bValue *ir.Value, eps float64) (y, mean, rstd *ir.Value) {
+func (b *Builder) Layernorm(x, g, bValue *ir.Value, eps float64) LayernormOp {
 	attrs := []ir.NamedAttr{
 		{Name: "eps", Value: b.Ctx.FloatAttr(eps, b.Ctx.F64())},
 	}
 	op := b.Create(Layernorm, []*ir.Value{x, g, bValue}, attrs...)
-	return op.Result(0), op.Result(1), op.Result(2)
+	return LayernormOp{op}
 }
 
 // LayernormGradOp is a blu.layernorm_grad: gradient of layernorm.
@@ -1278,9 +1278,9 @@ func (op LayernormGradOp) Db() *ir.Value {
 }
 
 // LayernormGrad makes a blu.layernorm_grad: gradient of layernorm.
-func (b *Builder) LayernormGrad(x, g, mean, rstd, dy *ir.Value) (dx, dg, db *ir.Value) {
+func (b *Builder) LayernormGrad(x, g, mean, rstd, dy *ir.Value) LayernormGradOp {
 	op := b.Create(LayernormGrad, []*ir.Value{x, g, mean, rstd, dy}, nil...)
-	return op.Result(0), op.Result(1), op.Result(2)
+	return LayernormGradOp{op}
 }
 
 // RmsnormOp is a blu.rmsnorm: root-mean-square normalization over the last axis.
@@ -1312,12 +1312,12 @@ func (op RmsnormOp) Rstd() *ir.Value {
 }
 
 // Rmsnorm makes a blu.rmsnorm: root-mean-square normalization over the last axis.
-func (b *Builder) Rmsnorm(x, g *ir.Value, eps float64) (y, rstd *ir.Value) {
+func (b *Builder) Rmsnorm(x, g *ir.Value, eps float64) RmsnormOp {
 	attrs := []ir.NamedAttr{
 		{Name: "eps", Value: b.Ctx.FloatAttr(eps, b.Ctx.F64())},
 	}
 	op := b.Create(Rmsnorm, []*ir.Value{x, g}, attrs...)
-	return op.Result(0), op.Result(1)
+	return RmsnormOp{op}
 }
 
 // RmsnormGradOp is a blu.rmsnorm_grad: gradient of rmsnorm.
@@ -1354,9 +1354,9 @@ func (op RmsnormGradOp) Dg() *ir.Value {
 }
 
 // RmsnormGrad makes a blu.rmsnorm_grad: gradient of rmsnorm.
-func (b *Builder) RmsnormGrad(x, g, rstd, dy *ir.Value) (dx, dg *ir.Value) {
+func (b *Builder) RmsnormGrad(x, g, rstd, dy *ir.Value) RmsnormGradOp {
 	op := b.Create(RmsnormGrad, []*ir.Value{x, g, rstd, dy}, nil...)
-	return op.Result(0), op.Result(1)
+	return RmsnormGradOp{op}
 }
 
 // GeluOp is a blu.gelu: Gaussian error linear unit.
@@ -1533,13 +1533,13 @@ func (op AttentionOp) Lse() *ir.Value {
 }
 
 // Attention makes a blu.attention: scaled dot-product attention, of grouped heads too.
-func (b *Builder) Attention(q, k, v *ir.Value, causal bool, scale float64) (o, lse *ir.Value) {
+func (b *Builder) Attention(q, k, v *ir.Value, causal bool, scale float64) AttentionOp {
 	attrs := []ir.NamedAttr{
 		{Name: "causal", Value: b.Ctx.Bool(causal)},
 		{Name: "scale", Value: b.Ctx.FloatAttr(scale, b.Ctx.F64())},
 	}
 	op := b.Create(Attention, []*ir.Value{q, k, v}, attrs...)
-	return op.Result(0), op.Result(1)
+	return AttentionOp{op}
 }
 
 // AttentionGradOp is a blu.attention_grad: gradient of attention.
@@ -1601,13 +1601,13 @@ func (op AttentionGradOp) Dv() *ir.Value {
 }
 
 // AttentionGrad makes a blu.attention_grad: gradient of attention.
-func (b *Builder) AttentionGrad(q, k, v, o, lse, do *ir.Value, causal bool, scale float64) (dq, dk, dv *ir.Value) {
+func (b *Builder) AttentionGrad(q, k, v, o, lse, do *ir.Value, causal bool, scale float64) AttentionGradOp {
 	attrs := []ir.NamedAttr{
 		{Name: "causal", Value: b.Ctx.Bool(causal)},
 		{Name: "scale", Value: b.Ctx.FloatAttr(scale, b.Ctx.F64())},
 	}
 	op := b.Create(AttentionGrad, []*ir.Value{q, k, v, o, lse, do}, attrs...)
-	return op.Result(0), op.Result(1), op.Result(2)
+	return AttentionGradOp{op}
 }
 
 // CrossEntropyOp is a blu.cross_entropy: cross entropy of logits and target classes: a sum and a count.
@@ -1644,12 +1644,12 @@ func (op CrossEntropyOp) Lse() *ir.Value {
 }
 
 // CrossEntropy makes a blu.cross_entropy: cross entropy of logits and target classes: a sum and a count.
-func (b *Builder) CrossEntropy(logits, targets *ir.Value, ignore int64) (sum, count, lse *ir.Value) {
+func (b *Builder) CrossEntropy(logits, targets *ir.Value, ignore int64) CrossEntropyOp {
 	attrs := []ir.NamedAttr{
 		{Name: "ignore", Value: b.Ctx.Int64(ignore)},
 	}
 	op := b.Create(CrossEntropy, []*ir.Value{logits, targets}, attrs...)
-	return op.Result(0), op.Result(1), op.Result(2)
+	return CrossEntropyOp{op}
 }
 
 // CrossEntropyGradOp is a blu.cross_entropy_grad: gradient of the sum of cross_entropy.
@@ -1882,7 +1882,7 @@ func (op AdamwOp) NewV() *ir.Value {
 }
 
 // Adamw makes a blu.adamw: one step of AdamW for one parameter.
-func (b *Builder) Adamw(p, m, v, g, lr, gscale, step *ir.Value, beta1, beta2, eps, weightDecay float64) (newP, newM, newV *ir.Value) {
+func (b *Builder) Adamw(p, m, v, g, lr, gscale, step *ir.Value, beta1, beta2, eps, weightDecay float64) AdamwOp {
 	attrs := []ir.NamedAttr{
 		{Name: "beta1", Value: b.Ctx.FloatAttr(beta1, b.Ctx.F64())},
 		{Name: "beta2", Value: b.Ctx.FloatAttr(beta2, b.Ctx.F64())},
@@ -1890,7 +1890,7 @@ func (b *Builder) Adamw(p, m, v, g, lr, gscale, step *ir.Value, beta1, beta2, ep
 		{Name: "weight_decay", Value: b.Ctx.FloatAttr(weightDecay, b.Ctx.F64())},
 	}
 	op := b.Create(Adamw, []*ir.Value{p, m, v, g, lr, gscale, step}, attrs...)
-	return op.Result(0), op.Result(1), op.Result(2)
+	return AdamwOp{op}
 }
 
 // SgdOp is a blu.sgd: one step of SGD with momentum for one parameter.
@@ -1947,12 +1947,12 @@ func (op SgdOp) NewBuf() *ir.Value {
 }
 
 // Sgd makes a blu.sgd: one step of SGD with momentum for one parameter.
-func (b *Builder) Sgd(p, buf, g, lr, gscale *ir.Value, momentum float64, nesterov bool, weightDecay float64) (newP, newBuf *ir.Value) {
+func (b *Builder) Sgd(p, buf, g, lr, gscale *ir.Value, momentum float64, nesterov bool, weightDecay float64) SgdOp {
 	attrs := []ir.NamedAttr{
 		{Name: "momentum", Value: b.Ctx.FloatAttr(momentum, b.Ctx.F64())},
 		{Name: "nesterov", Value: b.Ctx.Bool(nesterov)},
 		{Name: "weight_decay", Value: b.Ctx.FloatAttr(weightDecay, b.Ctx.F64())},
 	}
 	op := b.Create(Sgd, []*ir.Value{p, buf, g, lr, gscale}, attrs...)
-	return op.Result(0), op.Result(1)
+	return SgdOp{op}
 }

@@ -19,8 +19,8 @@ import (
 // under the names of its operations (layernorm_grad is LayernormGrad).
 //
 // A method takes operands, then attributes, in the order of the table, then the result types that can't be inferred. An
-// optional attribute without a default is an ir.Attr, nil when absent. It returns the results, or the operation where
-// there are none, where their number varies, and where regions are to be filled.
+// optional attribute without a default is an ir.Attr, nil when absent. It returns the only result, or the
+// operation where there are none or several, and where regions are to be filled.
 func Builders(d *ir.Dialect, pkg string) ([]byte, error) {
 	w := &writer{}
 	w.line("// Code generated from the table of the %s dialect; DO NOT EDIT.", d.Name)
@@ -283,11 +283,7 @@ func (o *op) method(w *writer) {
 	if o.returnsOp() {
 		w.line("return %sOp{op}", o.goName)
 	} else {
-		var results []string
-		for i := range o.Results {
-			results = append(results, fmt.Sprintf("op.Result(%d)", i))
-		}
-		w.line("return %s", strings.Join(results, ", "))
+		w.line("return op.Result(0)")
 	}
 	w.line("}")
 }
@@ -331,30 +327,16 @@ func (o *op) params() string {
 // givenResults reports whether the caller says the result types.
 func (o *op) givenResults() bool { return o.Infer == nil && len(o.Results) > 0 }
 
+// returnsOp reports whether the method returns the operation rather than its only result.
 func (o *op) returnsOp() bool {
-	if len(o.Results) == 0 || len(o.Regions) > 0 {
-		return true
-	}
-	for _, d := range o.Results {
-		if d.Arity != ir.One {
-			return true
-		}
-	}
-	return false
+	return len(o.Results) != 1 || len(o.Regions) > 0 || o.Results[0].Arity != ir.One
 }
 
 func (o *op) returnType() string {
-	switch {
-	case o.returnsOp():
+	if o.returnsOp() {
 		return o.goName + "Op"
-	case len(o.Results) == 1:
-		return "*ir.Value"
 	}
-	var names []string
-	for _, n := range o.results {
-		names = append(names, n.arg)
-	}
-	return "(" + strings.Join(names, ", ") + " *ir.Value)"
+	return "*ir.Value"
 }
 
 // operandsExpr is the list of operand values; groups of variable size need statements, and segments an attribute.
