@@ -10,6 +10,7 @@ import (
 
 	"blutrain/dialects/mem"
 	"blutrain/ir"
+	"blutrain/lower/arena"
 )
 
 // Options of the phase.
@@ -48,8 +49,7 @@ func placeFunction(c *ir.Context, module, fn *ir.Op, spec *specializer, opts Opt
 			return err
 		}
 	}
-	arena := pack(f.arena, opts.Align)
-	return f.emit(arena)
+	return f.emit(pack(f.arena, opts.Align))
 }
 
 // function is the state of placing one function.
@@ -174,7 +174,8 @@ func (f *function) rootOf(space, name string, t ir.Type, loc *ir.Location) *root
 // fresh is new memory in the arena for a tensor of type t that is written first by operation at.
 func (f *function) fresh(t ir.Type, at int, loc *ir.Location) *root {
 	m := f.memref(t)
-	r := &root{space: mem.Arena, typ: m, bytes: ir.NumElements(m.Shape) * ir.ByteSize(m.Elem), first: at, last: at, loc: loc}
+	bytes := ir.NumElements(m.Shape) * ir.ByteSize(m.Elem)
+	r := &root{Piece: arena.Piece{Bytes: bytes, First: at, Last: at}, space: mem.Arena, typ: m, loc: loc}
 	f.arena = append(f.arena, r)
 	return r
 }

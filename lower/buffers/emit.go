@@ -87,9 +87,22 @@ func (e *emitter) launch(op *ir.Op) {
 	for _, v := range append(op.Operands(), op.Results()...) {
 		refs = append(refs, e.ref(e.f.places[v], v.Elem()))
 	}
-	kernel := e.f.spec.specialize(e.f.kernel(op), refs)
+	kernel := e.f.spec.specialize(e.f.kernel(op), refs, e.f.shared(op))
 	n := e.b.CreateState(op.Def(), ir.OpState{Operands: refs, Attrs: op.Attrs()})
 	n.SetAttr("kernel", e.f.ctx.Symbol(ir.SymName(kernel)))
+}
+
+// shared lists the inputs and outputs of a launch that are the same memory.
+func (f *function) shared(launch *ir.Op) (pairs []int64) {
+	n := launch.NumOperands()
+	for i, in := range launch.Operands() {
+		for j, out := range launch.Results() {
+			if f.places[in].same(f.places[out]) {
+				pairs = append(pairs, int64(i), int64(n+j))
+			}
+		}
+	}
+	return pairs
 }
 
 // ref is the memref value for a place: a buffer, or a view of it.
@@ -113,7 +126,7 @@ func (e *emitter) buffer(r *root) *ir.Value {
 		attrs := []ir.NamedAttr{{Name: "space", Value: c.String(r.space)}}
 		switch r.space {
 		case mem.Arena:
-			attrs = append(attrs, ir.NamedAttr{Name: "offset", Value: c.Int64(r.offset)})
+			attrs = append(attrs, ir.NamedAttr{Name: "offset", Value: c.Int64(r.Offset)})
 		case mem.Const:
 			attrs = append(attrs, ir.NamedAttr{Name: "value", Value: r.value})
 		default:

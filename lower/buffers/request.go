@@ -6,6 +6,7 @@ import (
 
 	"blutrain/dialects/mem"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
 // request asks for v to be computed at home, through views and concatenations, and reports whether it will be.
@@ -69,7 +70,7 @@ func (f *function) readsOnlyShared(launch *ir.Op, old, v *ir.Value, home *place)
 	for i, o := range launch.Operands() {
 		switch {
 		case o == old:
-			if !f.places[old].same(home) || !mayShare(kernel, i, launch.NumOperands()+v.Index()) {
+			if !f.places[old].same(home) || !share.Allowed(kernel, i, launch.NumOperands()+v.Index()) {
 				return false
 			}
 		case base(o) == old:
@@ -224,10 +225,10 @@ func (f *function) inherit(launch *ir.Op, i int, taken map[*root]bool) *place {
 	v := launch.Result(i)
 	for k, o := range launch.Operands() {
 		p := f.places[o]
-		if p.root.space != mem.Arena || taken[p.root] || p.root.last > f.index[launch] || f.readTwice(launch, p.root) {
+		if p.root.space != mem.Arena || taken[p.root] || p.root.Last > f.index[launch] || f.readTwice(launch, p.root) {
 			continue
 		}
-		if o.Type() == v.Type() && p.same(whole(p.root, v.Shape())) && mayShare(f.kernel(launch), k, launch.NumOperands()+i) {
+		if o.Type() == v.Type() && p.same(whole(p.root, v.Shape())) && share.Allowed(f.kernel(launch), k, launch.NumOperands()+i) {
 			taken[p.root] = true
 			return p
 		}

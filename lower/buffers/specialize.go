@@ -6,9 +6,11 @@ import (
 
 	"blutrain/dialects/mem"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
-// specializer makes, for each kernel and combination of strides it is launched with, one copy of the kernel.
+// specializer makes, for each kernel and combination of strides and shared references it is launched with, one copy of
+// the kernel.
 type specializer struct {
 	ctx     *ir.Context
 	module  *ir.Op
@@ -28,10 +30,11 @@ func newSpecializer(c *ir.Context, module *ir.Op) *specializer {
 	return s
 }
 
-// specialize is the kernel for references of these types; their offsets don't matter, since pointers carry them.
-func (s *specializer) specialize(kernel *ir.Op, refs []*ir.Value) *ir.Op {
+// specialize is the kernel for references of these types, of which some share memory. Offsets don't matter, since pointers
+// carry them.
+func (s *specializer) specialize(kernel *ir.Op, refs []*ir.Value, shared []int64) *ir.Op {
 	types := make([]ir.Type, len(refs))
-	equal := true
+	equal := len(shared) == 0
 	var key strings.Builder
 	key.WriteString(ir.SymName(kernel))
 	for i, r := range refs {
@@ -41,11 +44,12 @@ func (s *specializer) specialize(kernel *ir.Op, refs []*ir.Value) *ir.Op {
 		equal = equal && types[i] == kernel.Body().Arg(i).Type()
 		key.WriteString(" " + types[i].String())
 	}
+	fmt.Fprint(&key, shared)
 	special := kernel
 	if !equal {
 		special = s.made[key.String()]
 		if special == nil {
-			special = s.clone(kernel, types)
+			special = s.clone(kernel, types, shared)
 			s.made[key.String()] = special
 		}
 	}
@@ -53,12 +57,15 @@ func (s *specializer) specialize(kernel *ir.Op, refs []*ir.Value) *ir.Op {
 	return special
 }
 
-func (s *specializer) clone(kernel *ir.Op, types []ir.Type) *ir.Op {
+func (s *specializer) clone(kernel *ir.Op, types []ir.Type, shared []int64) *ir.Op {
 	n := kernel.Clone(s.ctx, map[*ir.Value]*ir.Value{})
 	s.count[kernel]++
 	name := ir.SymName(kernel)
 	n.SetAttr("sym_name", s.ctx.String(fmt.Sprintf("%s.s%d", name, s.count[kernel])))
 	n.SetAttr("tile.reference", s.ctx.Symbol(name)) // the function it implements
+	if len(shared) > 0 {
+		n.SetAttr(share.Attr, s.ctx.I64s(shared...))
+	}
 	for i, t := range types {
 		n.Body().Arg(i).SetType(t)
 	}
