@@ -1,0 +1,344 @@
+package logs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+func step(n int64, loss float64) Step {
+	return Step{Step: n, Loss: Number(loss), GradNorm: 1.5, LR: 6e-4, TokensPerSec: 1000, Milliseconds: 250, MemoryBytes: 3 << 20}
+}
+
+func TestLinesAreTheDocumentedObjects(t *testing.T) {
+	var out bytes.Buffer
+	l := NewLines(&out)
+	mfu, val := Number(0.25), Number(3)
+	withMFU := step(2, math.NaN())
+	withMFU.MFU = &mfu
+	require.NoError(t, l.Step(step(1, 10.98)))
+	require.NoError(t, l.Step(withMFU))
+	require.NoError(t, l.Eval(Eval{2, 11}))
+	require.NoError(t, l.Done(Done{Done: true, Steps: 2, Loss: 4, ValLoss: &val, Seconds: 1.5}))
+	require.NoError(t, l.Done(Done{Steps: 2, Loss: Number(math.Inf(1)), Error: "loss is not finite"}))
+	require.Equal(t, `{"step":1,"loss":10.98,"grad_norm":1.5,"lr":0.0006,"tokens_per_s":1000,"step_ms":250,"memory_bytes":3145728}
+{"step":2,"loss":null,"grad_norm":1.5,"lr":0.0006,"tokens_per_s":1000,"step_ms":250,"memory_bytes":3145728,"mfu":0.25}
+{"step":2,"val_loss":11}
+{"done":true,"steps":2,"loss":4,"val_loss":3,"seconds":1.5}
+{"done":false,"steps":2,"loss":null,"seconds":0,"error":"loss is not finite"}
+`, out.String())
+	for line := range strings.Lines(out.String()) {
+		require.True(t, json.Valid([]byte(line)))
+	}
+}
+
+// TestHistoryAcrossACrash: steps that were taken again after a resumption replace those from before, and a line that was
+// cut short by the crash is not in the way.
+func TestHistoryAcrossACrash(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log.jsonl")
+	empty, err := ReadHistory(name)
+	require.NoError(t, err)
+	require.Empty(t, empty.Steps)
+	session := func(from, to int64, loss float64) {
+		l, err := AppendLines(name)
+		require.NoError(t, err)
+		for n := from; n <= to; n++ {
+			require.NoError(t, l.Step(step(n, loss)))
+			require.NoError(t, l.Eval(Eval{n, Number(loss + 0.5)}))
+		}
+		require.NoError(t, l.Close())
+	}
+	session(1, 5, 1)
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString(`{"step":6,"lo` + strings.Repeat(" ", 9000))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	h, err := ReadHistory(name)
+	require.NoError(t, err)
+	require.Len(t, h.Steps, 5)
+	session(4, 7, 2)
+	l, err := AppendLines(name)
+	require.NoError(t, err)
+	require.NoError(t, l.Done(Done{Done: true}))
+	require.NoError(t, l.Close())
+
+	h, err = ReadHistory(name)
+	require.NoError(t, err)
+	var got, evals []float64
+	for i, s := range h.Steps {
+		require.Equal(t, int64(i+1), s.Step)
+		got = append(got, float64(s.Loss))
+		evals = append(evals, float64(h.Evals[i].Loss))
+	}
+	require.Equal(t, []float64{1, 1, 1, 2, 2, 2, 2}, got)
+	require.Equal(t, []float64{1.5, 1.5, 1.5, 2.5, 2.5, 2.5, 2.5}, evals)
+
+	require.NoError(t, os.WriteFile(name, []byte("{}\nnonsense\n"), 0o644))
+	_, err = ReadHistory(name)
+	require.ErrorContains(t, err, "log.jsonl:2: ")
+}
+
+func TestAppendToAFileOfOneCutLine(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log.jsonl")
+	require.NoError(t, os.WriteFile(name, []byte(`{"step":1`), 0o644))
+	l, err := AppendLines(name)
+	require.NoError(t, err)
+	require.NoError(t, l.Eval(Eval{1, 2}))
+	require.NoError(t, l.Close())
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, "{\"step\":1,\"val_loss\":2}\n", string(b))
+}
+
+// TestMaskedCRC: CRC-32C of "123456789" is e3069283 (RFC 3720's polynomial); the mask is TFRecord's.
+func TestMaskedCRC(t *testing.T) {
+	crc := uint32(0xe3069283)
+	require.Equal(t, (crc>>15|crc<<17)+0xa282ead8, maskedCRC([]byte("123456789")))
+}
+
+// parsed is an Event in the few fields written here.
+type parsed struct {
+	seconds float64
+	step    int64
+	version string
+	scalars map[string]float64
+	session uint64
+}
+
+// parseEvents reads a TFRecord file of events and checks every checksum.
+func parseEvents(t *testing.T, b []byte) (list []parsed) {
+	for len(b) > 0 {
+		n := binary.LittleEndian.Uint64(b)
+		require.Equal(t, maskedCRC(b[:8]), binary.LittleEndian.Uint32(b[8:]))
+		data := b[12 : 12+n]
+		require.Equal(t, maskedCRC(data), binary.LittleEndian.Uint32(b[12+n:]))
+		b = b[12+n+4:]
+		e := parsed{scalars: map[string]float64{}}
+		fields(t, data, func(num protowire.Number, v uint64, text []byte) {
+			switch num {
+			case 1:
+				e.seconds = math.Float64frombits(v)
+			case 2:
+				e.step = int64(v)
+			case 3:
+				e.version = string(text)
+			case 5:
+				fields(t, text, func(_ protowire.Number, _ uint64, value []byte) {
+					var tag string
+					fields(t, value, func(num protowire.Number, v uint64, text []byte) {
+						if num == 1 {
+							tag = string(text)
+						} else {
+							e.scalars[tag] = float64(math.Float32frombits(uint32(v)))
+						}
+					})
+				})
+			case 7:
+				fields(t, text, func(_ protowire.Number, v uint64, _ []byte) { e.session = v })
+			}
+		})
+		list = append(list, e)
+	}
+	return list
+}
+
+func fields(t *testing.T, b []byte, use func(num protowire.Number, v uint64, text []byte)) {
+	for len(b) > 0 {
+		num, kind, n := protowire.ConsumeTag(b)
+		require.Positive(t, n)
+		b = b[n:]
+		var v uint64
+		var text []byte
+		switch kind {
+		case protowire.VarintType:
+			v, n = protowire.ConsumeVarint(b)
+		case protowire.Fixed64Type:
+			v, n = protowire.ConsumeFixed64(b)
+		case protowire.Fixed32Type:
+			var v32 uint32
+			v32, n = protowire.ConsumeFixed32(b)
+			v = uint64(v32)
+		case protowire.BytesType:
+			text, n = protowire.ConsumeBytes(b)
+		}
+		require.Positive(t, n)
+		use(num, v, text)
+		b = b[n:]
+	}
+}
+
+func TestEvents(t *testing.T) {
+	var out bytes.Buffer
+	e, err := newEvents(&out, 4, func() time.Time { return time.Unix(1000, 5e8) })
+	require.NoError(t, err)
+	mfu := Number(0.5)
+	r := step(5, 2.5)
+	r.MFU = &mfu
+	require.NoError(t, e.Step(r))
+	require.NoError(t, e.Eval(Eval{5, 3}))
+	list := parseEvents(t, out.Bytes())
+	require.Len(t, list, 4)
+	require.Equal(t, parsed{1000.5, 0, "brain.Event:2", map[string]float64{}, 0}, list[0])
+	require.Equal(t, parsed{1000.5, 5, "", map[string]float64{}, 1}, list[1])
+	require.Equal(t, map[string]float64{"loss/train": 2.5, "grad_norm": 1.5, "lr": float64(float32(6e-4)), "perf/tokens_per_s": 1000,
+		"perf/memory_bytes": 3 << 20, "perf/mfu": 0.5}, list[2].scalars)
+	require.Equal(t, map[string]float64{"loss/val": 3}, list[3].scalars)
+
+	dir := t.TempDir()
+	for range 2 { // two sessions, two files
+		e, err = NewEvents(dir, 0)
+		require.NoError(t, err)
+		require.NoError(t, e.Step(step(1, 1)))
+		require.NoError(t, e.Close())
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "events.out.tfevents.*"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	b, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Len(t, parseEvents(t, b), 2)
+	_, err = NewEvents(filepath.Join(dir, "none"), 0)
+	require.Error(t, err)
+}
+
+func TestCurve(t *testing.T) {
+	dir := t.TempDir()
+	c := NewCurve(dir, &History{})
+	require.NoError(t, c.Close(), "nothing to draw is a picture of nothing")
+	for n := range int64(5000) {
+		loss := 10 / math.Sqrt(float64(n+1))
+		if n == 700 {
+			loss = math.NaN()
+		}
+		require.NoError(t, c.Step(step(n+1, loss)))
+		if n%500 == 0 {
+			require.NoError(t, c.Eval(Eval{n + 1, Number(loss + 0.1)}))
+		}
+	}
+	require.NoError(t, c.Close())
+	f, err := os.Open(filepath.Join(dir, "loss.png"))
+	require.NoError(t, err)
+	defer f.Close()
+	picture, err := png.Decode(f)
+	require.NoError(t, err)
+	colors := map[string]int{}
+	for y := range picture.Bounds().Dy() {
+		for x := range picture.Bounds().Dx() {
+			r, g, b, _ := picture.At(x, y).RGBA()
+			colors[fmt.Sprintf("%02x%02x%02x", r>>8, g>>8, b>>8)]++
+		}
+	}
+	require.Greater(t, colors["1f77b4"], 100, "the training loss")
+	require.Greater(t, colors["ff7f0e"], 100, "the validation loss")
+	svg, err := os.ReadFile(filepath.Join(dir, "loss.svg"))
+	require.NoError(t, err)
+	require.Less(t, len(svg), 200_000)
+	require.Contains(t, string(svg), "validation")
+	require.NoError(t, xml.Unmarshal(svg, new(struct{})))
+}
+
+func TestPlainProgress(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := newPlain(&out, 10, 15, func() time.Time { return now })
+	mfu := Number(0.123)
+	for n := int64(11); n <= 15; n++ {
+		r := step(n, 2)
+		if n == 15 {
+			r.MFU = &mfu
+		}
+		require.NoError(t, p.Step(r))
+		now = now.Add(400 * time.Millisecond)
+	}
+	require.NoError(t, p.Eval(Eval{15, 2.25}))
+	val := Number(2.25)
+	require.NoError(t, p.Done(Done{Steps: 15, Loss: 2, ValLoss: &val, Seconds: 61.5}))
+	require.Equal(t, `step 11/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, 3.0 MiB, 1s left
+step 14/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, 3.0 MiB, 0s left
+step 15/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, MFU 12.3%, 3.0 MiB, 0s left
+step 15: validation loss 2.2500
+15 steps in 1m1.5s, loss 2.0000, validation loss 2.2500
+`, out.String())
+}
+
+func TestBinarySize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536 << 20: "1.5 GiB", 1 << 50: "1024.0 TiB"} {
+		require.Equal(t, want, binarySize(n))
+	}
+}
+
+// TestBarOnATerminal reads what a pseudo-terminal shows.
+func TestBarOnATerminal(t *testing.T) {
+	master, terminal := pty(t)
+	shown := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(master) // ends with an error when the terminal is closed
+		shown <- string(b)
+	}()
+	p := NewProgress(terminal, 0, 4)
+	require.IsType(t, &bar{}, p)
+	require.NoError(t, p.Eval(Eval{0, 9}))
+	require.NoError(t, p.Step(step(1, 2)))
+	time.Sleep(200 * time.Millisecond)
+	require.NoError(t, p.Done(Done{Steps: 1, Loss: 2})) // stopped early
+	require.NoError(t, p.Close())
+	require.NoError(t, terminal.Close())
+	text := <-shown
+	require.Contains(t, text, "step 1/4")
+	require.Contains(t, text, "loss 2.0000, grad norm 1.500")
+	require.Contains(t, text, "val 9.0000")
+	require.Contains(t, text, "1 steps in 0s, loss 2.0000")
+}
+
+func pty(t *testing.T) (master, terminal *os.File) {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { master.Close() })
+	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	require.NoError(t, unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}))
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	return master, terminal
+}
+
+func TestNotATerminal(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	defer f.Close()
+	require.IsType(t, &plain{}, NewProgress(f, 0, 1))
+}
+
+type failing struct{ told int }
+
+func (f *failing) Step(Step) error { f.told++; return errors.New("disk full") }
+func (f *failing) Eval(Eval) error { f.told++; return nil }
+func (f *failing) Done(Done) error { f.told++; return nil }
+func (f *failing) Close() error    { f.told++; return nil }
+
+func TestMultiTellsAll(t *testing.T) {
+	a, b := &failing{}, &failing{}
+	m := Multi{a, b}
+	require.ErrorContains(t, m.Step(Step{}), "disk full\ndisk full")
+	require.NoError(t, errors.Join(m.Eval(Eval{}), m.Done(Done{}), m.Close()))
+	require.Equal(t, []int{4, 4}, []int{a.told, b.told})
+}

@@ -1,0 +1,157 @@
+package logs
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/sys/unix"
+)
+
+// NewProgress reports to a person: a bar that stays on one line of a terminal, or plain lines elsewhere. The run
+// begins after step first and ends with step last.
+func NewProgress(f *os.File, first, last int64) Sink {
+	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
+		return newBar(f, first, last)
+	}
+	return newPlain(f, first, last, time.Now)
+}
+
+// estimate says how long the rest takes, from a moving average of the steps (weight 0.1 on the newest).
+type estimate struct {
+	last    int64
+	average float64 // milliseconds
+}
+
+func (e *estimate) left(r Step) time.Duration {
+	if e.average == 0 {
+		e.average = float64(r.Milliseconds)
+	}
+	e.average += 0.1 * (float64(r.Milliseconds) - e.average)
+	return time.Duration(float64(e.last-r.Step) * e.average * float64(time.Millisecond)).Round(time.Second)
+}
+
+// line is what is said of a step.
+func line(r Step, left time.Duration) string {
+	parts := []string{
+		fmt.Sprintf("loss %.4f", float64(r.Loss)),
+		fmt.Sprintf("grad norm %.3f", float64(r.GradNorm)),
+		fmt.Sprintf("lr %.2e", float64(r.LR)),
+		fmt.Sprintf("%.0f tokens/s", float64(r.TokensPerSec)),
+	}
+	if r.MFU != nil {
+		parts = append(parts, fmt.Sprintf("MFU %.1f%%", 100*float64(*r.MFU)))
+	}
+	return strings.Join(append(parts, binarySize(r.MemoryBytes), left.String()+" left"), ", ")
+}
+
+// binarySize prints bytes as B, KiB, MiB, GiB or TiB.
+func binarySize(n int64) string {
+	v, unit := float64(n), 0
+	for v >= 1024 && unit < 4 {
+		v /= 1024
+		unit++
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %ciB", v, "KMGT"[unit-1])
+}
+
+// plain prints a line for the first and the last step, and for others when a second has passed since the line before.
+type plain struct {
+	w        io.Writer
+	now      func() time.Time
+	first    int64
+	estimate estimate
+	printed  time.Time
+}
+
+func newPlain(w io.Writer, first, last int64, now func() time.Time) *plain {
+	return &plain{w: w, now: now, first: first, estimate: estimate{last: last}}
+}
+
+func (p *plain) Step(r Step) error {
+	left := p.estimate.left(r)
+	if now := p.now(); r.Step == p.first+1 || r.Step == p.estimate.last || now.Sub(p.printed) >= time.Second {
+		p.printed = now
+		_, err := fmt.Fprintf(p.w, "step %d/%d: %s\n", r.Step, p.estimate.last, line(r, left))
+		return err
+	}
+	return nil
+}
+
+func (p *plain) Eval(r Eval) error {
+	_, err := fmt.Fprintf(p.w, "step %d: validation loss %.4f\n", r.Step, float64(r.Loss))
+	return err
+}
+
+func (p *plain) Done(r Done) error {
+	_, err := fmt.Fprintln(p.w, summary(r))
+	return err
+}
+
+func (p *plain) Close() error { return nil }
+
+func summary(r Done) string {
+	text := fmt.Sprintf("%d steps in %s, loss %.4f", r.Steps, time.Duration(float64(r.Seconds)*float64(time.Second)).Round(time.Millisecond), float64(r.Loss))
+	if r.ValLoss != nil {
+		text += fmt.Sprintf(", validation loss %.4f", float64(*r.ValLoss))
+	}
+	return text
+}
+
+// bar is the progress line of a terminal.
+type bar struct {
+	progress *mpb.Progress
+	bar      *mpb.Bar
+	estimate estimate
+	text     atomic.Pointer[string] // read by the drawing goroutine
+	val      string
+}
+
+func newBar(w io.Writer, first, last int64) *bar {
+	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(20)), estimate: estimate{last: last}}
+	b.text.Store(new(string))
+	b.bar = b.progress.AddBar(last,
+		mpb.PrependDecorators(decor.CountersNoUnit("step %d/%d ")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *b.text.Load() })))
+	b.bar.SetCurrent(first)
+	return b
+}
+
+func (b *bar) Step(r Step) error {
+	text := " " + line(r, b.estimate.left(r)) + b.val
+	b.text.Store(&text)
+	b.bar.SetCurrent(r.Step)
+	return nil
+}
+
+func (b *bar) Eval(r Eval) error {
+	b.val = fmt.Sprintf(", val %.4f", float64(r.Loss))
+	return nil
+}
+
+func (b *bar) Done(r Done) error {
+	b.end()
+	_, err := b.progress.Write([]byte(summary(r) + "\n"))
+	return err
+}
+
+func (b *bar) Close() error {
+	b.end()
+	b.progress.Wait()
+	return nil
+}
+
+// end stops drawing, also when the run stopped early.
+func (b *bar) end() {
+	if !b.bar.AbortedOrCompleted() {
+		b.bar.Abort(false)
+	}
+}

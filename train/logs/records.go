@@ -1,0 +1,92 @@
+// Package logs is what a person sees of a training run: JSON lines, TensorBoard events, a picture of the loss and a progress line.
+// Each is a Sink that is told of steps and evaluations; none knows how they came about.
+package logs
+
+import (
+	"errors"
+	"math"
+	"strconv"
+)
+
+// Number is a float64 whose JSON is null where JSON has no number for it: NaN and the infinities.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	v := float64(n)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, v, 'g', -1, 64), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	*n = Number(v)
+	return err
+}
+
+// Step is what is known after an optimizer step.
+type Step struct {
+	Step         int64   `json:"step"` // from 1
+	Loss         Number  `json:"loss"` // mean over the step's targets
+	GradNorm     Number  `json:"grad_norm"`
+	LR           Number  `json:"lr"`
+	TokensPerSec Number  `json:"tokens_per_s"` // of all ranks
+	Milliseconds Number  `json:"step_ms"`
+	MemoryBytes  int64   `json:"memory_bytes"`  // of this rank's device
+	MFU          *Number `json:"mfu,omitempty"` // share of the device's peak; nil when the peak is not known
+}
+
+// Eval is the result of an evaluation after a step; step 0 is before training.
+type Eval struct {
+	Step int64  `json:"step"`
+	Loss Number `json:"val_loss"`
+}
+
+// Done is the end of a run.
+type Done struct {
+	Done    bool    `json:"done"` // whether all steps were taken
+	Steps   int64   `json:"steps"`
+	Loss    Number  `json:"loss"`               // of the last step
+	ValLoss *Number `json:"val_loss,omitempty"` // of the last evaluation
+	Seconds Number  `json:"seconds"`            // of this process
+	Error   string  `json:"error,omitempty"`
+}
+
+// Sink is a place that a run reports to.
+type Sink interface {
+	Step(Step) error
+	Eval(Eval) error
+	// Done is the last call but Close.
+	Done(Done) error
+	Close() error
+}
+
+// Multi reports to several sinks. All are told, whatever the others return.
+type Multi []Sink
+
+// Step implements Sink.
+func (m Multi) Step(r Step) error { return m.each(func(s Sink) error { return s.Step(r) }) }
+
+// Eval implements Sink.
+func (m Multi) Eval(r Eval) error { return m.each(func(s Sink) error { return s.Eval(r) }) }
+
+// Done implements Sink.
+func (m Multi) Done(r Done) error { return m.each(func(s Sink) error { return s.Done(r) }) }
+
+// Close implements Sink.
+func (m Multi) Close() error { return m.each(Sink.Close) }
+
+func (m Multi) each(tell func(Sink) error) error {
+	var errs []error
+	for _, s := range m {
+		errs = append(errs, tell(s))
+	}
+	return errors.Join(errs...)
+}
