@@ -127,3 +127,58 @@ func evalSiluGrad(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
 	}
 	return out, nil
 }
+
+// scaled is x times a number.
+func (b *Builder) scaled(x *ir.Value, factor float64) *ir.Value {
+	return b.Mul(x, b.SplatLike(x, factor))
+}
+
+// plus is x plus a number.
+func (b *Builder) plus(x *ir.Value, v float64) *ir.Value { return b.Add(x, b.SplatLike(x, v)) }
+
+// geluCDF is the factor gelu gives x.
+func (b *Builder) geluCDF(x *ir.Value, approximate string) *ir.Value {
+	if approximate == GeluErf {
+		return b.scaled(b.plus(b.Erf(b.scaled(x, 1/math.Sqrt2)), 1), 0.5)
+	}
+	return b.Sigmoid(b.geluTwoU(x))
+}
+
+// geluTwoU is 2 sqrt(2/pi) (x + 0.044715 x^3), whose logistic function is the factor of the tanh approximation.
+func (b *Builder) geluTwoU(x *ir.Value) *ir.Value {
+	return b.Mul(b.scaled(x, 2*geluA), b.plus(b.scaled(b.Mul(x, x), geluB), 1))
+}
+
+func decomposeGelu(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	y := b.Mul(x, b.geluCDF(x, op.Attrs().Str("approximate")))
+	return []*ir.Value{b.CastTo(y, op.Result(0).Elem())}
+}
+
+// gelu'(x) = p + x p': p' is the normal density, or 2 p (1 - p) u' of the tanh approximation, where 1 - p is a logistic
+// function again, so that it doesn't cancel.
+func decomposeGeluGrad(b *Builder, op *ir.Op) []*ir.Value {
+	x, dy := b.wide(op.Operand(0)), b.wide(op.Operand(1))
+	approximate := op.Attrs().Str("approximate")
+	p := b.geluCDF(x, approximate)
+	var density *ir.Value
+	if approximate == GeluErf {
+		density = b.scaled(b.Exp(b.scaled(b.Mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
+	} else {
+		slope := b.scaled(b.plus(b.scaled(b.Mul(x, x), 3*geluB), 1), 2*geluA)
+		density = b.Mul(b.Mul(p, b.Sigmoid(b.Neg(b.geluTwoU(x)))), slope)
+	}
+	dx := b.Mul(dy, b.Add(p, b.Mul(x, density)))
+	return []*ir.Value{b.CastTo(dx, op.Result(0).Elem())}
+}
+
+func decomposeSilu(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	return []*ir.Value{b.CastTo(b.Mul(x, b.Sigmoid(x)), op.Result(0).Elem())}
+}
+
+func decomposeSiluGrad(b *Builder, op *ir.Op) []*ir.Value {
+	x, dy := b.wide(op.Operand(0)), b.wide(op.Operand(1))
+	dx := b.Mul(b.Mul(dy, b.Sigmoid(x)), b.plus(b.Mul(x, b.Sigmoid(b.Neg(x))), 1))
+	return []*ir.Value{b.CastTo(dx, op.Result(0).Elem())}
+}

@@ -45,7 +45,9 @@ func (b *Builder) Along(x *ir.Value, axis int64, shape []int64) *ir.Value {
 }
 
 // Fill repeats a scalar over a shape.
-func (b *Builder) Fill(scalar *ir.Value, shape []int64) *ir.Value { return b.BroadcastTo(scalar, nil, shape) }
+func (b *Builder) Fill(scalar *ir.Value, shape []int64) *ir.Value {
+	return b.BroadcastTo(scalar, nil, shape)
+}
 
 // Mean is the mean along axes, which the result no longer has.
 func (b *Builder) Mean(x *ir.Value, axes ...int64) *ir.Value {

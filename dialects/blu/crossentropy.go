@@ -114,3 +114,35 @@ func evalCrossEntropyGrad(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
 	}
 	return out, nil
 }
+
+// hits is, for logits of a shape, whether each class is its row's target, and whether each row counts.
+func (b *Builder) hits(op *ir.Op, shape []int64) (target, counts *ir.Value) {
+	targets := op.Operand(1)
+	ignore, _ := op.Attrs().Int("ignore")
+	axis := int64(len(shape) - 1)
+	classes := b.Iota(axis, b.Ctx.Tensor(shape, targets.Elem()))
+	target = b.Compare(classes, b.Along(targets, axis, shape), "eq")
+	return target, b.Compare(targets, b.SplatLike(targets, float64(ignore)), "ne")
+}
+
+func decomposeCrossEntropy(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	axis := lastAxis(x)
+	_, sum, shift := b.exponentials(x, axis)
+	lse := b.Add(shift, b.Log(sum))
+	target, counts := b.hits(op, x.Shape())
+	picked := b.ReduceSum(b.Select(target, x, b.SplatLike(x, 0)), []int64{axis})
+	loss := b.Select(counts, b.Sub(lse, picked), b.SplatLike(lse, 0))
+	rows := leadingAxes(len(lse.Shape()))
+	return []*ir.Value{b.ReduceSum(loss, rows), b.ReduceSum(b.CastTo(counts, lse.Elem()), rows), lse}
+}
+
+func decomposeCrossEntropyGrad(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	shape, axis := x.Shape(), lastAxis(x)
+	p := b.Exp(b.Sub(x, b.Along(b.finite(op.Operand(2)), axis, shape)))
+	target, counts := b.hits(op, shape)
+	d := b.Mul(b.Sub(p, b.CastTo(target, x.Elem())), b.Fill(op.Operand(3), shape))
+	d = b.Select(b.Along(counts, axis, shape), d, b.SplatLike(d, 0))
+	return []*ir.Value{b.CastTo(d, op.Result(0).Elem())}
+}

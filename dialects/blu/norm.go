@@ -223,3 +223,46 @@ func evalRmsnormGrad(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
 	}
 	return []*ir.Tensor{dx, dg}, nil
 }
+
+func decomposeLayernorm(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	shape, axis := x.Shape(), lastAxis(x)
+	g, bias := b.row(b.wide(op.Operand(1)), shape), b.row(b.wide(op.Operand(2)), shape)
+	mean := b.Mean(x, axis)
+	d := b.Sub(x, b.Along(mean, axis, shape))
+	variance := b.Mean(b.Mul(d, d), axis)
+	rstd := b.Rsqrt(b.Add(variance, b.SplatLike(variance, op.Attrs().FloatOr("eps", 0))))
+	y := b.Add(b.Mul(b.Mul(d, b.Along(rstd, axis, shape)), g), bias)
+	return []*ir.Value{b.CastTo(y, op.Result(0).Elem()), mean, rstd}
+}
+
+func decomposeLayernormGrad(b *Builder, op *ir.Op) []*ir.Value {
+	x, dy := b.wide(op.Operand(0)), b.wide(op.Operand(4))
+	shape, axis := x.Shape(), lastAxis(x)
+	rstd := b.Along(op.Operand(3), axis, shape)
+	h := b.Mul(b.Sub(x, b.Along(op.Operand(2), axis, shape)), rstd)
+	d := b.Mul(dy, b.row(b.wide(op.Operand(1)), shape))
+	dx := b.Mul(rstd, b.Sub(b.Sub(d, b.rowMean(d)), b.Mul(h, b.rowMean(b.Mul(d, h)))))
+	dg, db := b.columnSums(b.Mul(dy, h)), b.columnSums(dy)
+	return []*ir.Value{b.CastTo(dx, op.Result(0).Elem()), b.CastTo(dg, op.Result(1).Elem()), b.CastTo(db, op.Result(2).Elem())}
+}
+
+func decomposeRmsnorm(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	shape, axis := x.Shape(), lastAxis(x)
+	square := b.Mean(b.Mul(x, x), axis)
+	rstd := b.Rsqrt(b.Add(square, b.SplatLike(square, op.Attrs().FloatOr("eps", 0))))
+	y := b.Mul(b.Mul(x, b.Along(rstd, axis, shape)), b.row(b.wide(op.Operand(1)), shape))
+	return []*ir.Value{b.CastTo(y, op.Result(0).Elem()), rstd}
+}
+
+func decomposeRmsnormGrad(b *Builder, op *ir.Op) []*ir.Value {
+	x, dy := b.wide(op.Operand(0)), b.wide(op.Operand(3))
+	shape := x.Shape()
+	rstd := b.Along(op.Operand(2), lastAxis(x), shape)
+	h := b.Mul(x, rstd)
+	d := b.Mul(dy, b.row(b.wide(op.Operand(1)), shape))
+	dx := b.Mul(rstd, b.Sub(d, b.Mul(h, b.rowMean(b.Mul(d, h)))))
+	dg := b.columnSums(b.Mul(dy, h))
+	return []*ir.Value{b.CastTo(dx, op.Result(0).Elem()), b.CastTo(dg, op.Result(1).Elem())}
+}

@@ -3,6 +3,7 @@ package blu
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"blutrain/dialects/kinds"
 	"blutrain/ir"
@@ -64,4 +65,40 @@ func evalRope(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
 		}
 	}
 	return out, nil
+}
+
+// decomposeRope puts the cosines and sines into constants [S, D/2], computed in float64: angles of thousands of radians would
+// have few digits left in f32.
+func decomposeRope(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	shape, axis := x.Shape(), lastAxis(x)
+	s, d := shape[axis-1], shape[axis]
+	cos, sin := ir.NewTensor(x.Elem(), s, d/2), ir.NewTensor(x.Elem(), s, d/2)
+	turn := 1.0
+	if op.Attrs().Bool("inverse") {
+		turn = -1
+	}
+	for i := range cos.Data {
+		sin.Data[i], cos.Data[i] = math.Sincos(turn * ropeAngle(op.Attrs().FloatOr("base", 0), int64(i)/(d/2), int64(i)%(d/2), d))
+	}
+	x1, x2 := b.half(x, 0), b.half(x, 1)
+	table := func(t *ir.Tensor) *ir.Value {
+		return b.BroadcastTo(b.Constant(DenseOf(b.Ctx, t)), trailingAxes(2, len(shape)), x1.Shape())
+	}
+	c, n := table(cos), table(sin)
+	y := b.Concat([]*ir.Value{
+		b.Sub(b.Mul(x1, c), b.Mul(x2, n)),
+		b.Add(b.Mul(x2, c), b.Mul(x1, n)),
+	}, axis)
+	return []*ir.Value{b.CastTo(y, op.Result(0).Elem())}
+}
+
+// half is the first (0) or second (1) half of x along its last axis.
+func (b *Builder) half(x *ir.Value, which int64) *ir.Value {
+	shape := x.Shape()
+	n := len(shape)
+	starts, limits, steps := make([]int64, n), slices.Clone(shape), slices.Repeat([]int64{1}, n)
+	starts[n-1] = which * shape[n-1] / 2
+	limits[n-1] = starts[n-1] + shape[n-1]/2
+	return b.Slice(x, starts, limits, steps)
 }

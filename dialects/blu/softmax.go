@@ -118,3 +118,19 @@ func logSumExp(row []float64) float64 {
 	}
 	return shift + math.Log(sum)
 }
+
+func decomposeSoftmax(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	axis, _ := op.Attrs().Int("axis")
+	e, sum, _ := b.exponentials(x, axis)
+	y := b.Div(e, b.Along(b.replaced(sum, 0, 1), axis, x.Shape()))
+	return []*ir.Value{b.CastTo(y, op.Result(0).Elem())}
+}
+
+func decomposeLogSoftmax(b *Builder, op *ir.Op) []*ir.Value {
+	x := b.wide(op.Operand(0))
+	axis, _ := op.Attrs().Int("axis")
+	_, sum, shift := b.exponentials(x, axis)
+	y := b.Sub(b.Sub(x, b.Along(shift, axis, x.Shape())), b.Along(b.Log(b.replaced(sum, 0, 1)), axis, x.Shape()))
+	return []*ir.Value{b.CastTo(y, op.Result(0).Elem())}
+}
