@@ -3,6 +3,7 @@ package upstream
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -60,6 +61,19 @@ func TestFind(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(pinned))
 	_, path = outcome(absent)
 	require.Equal(t, pinned, path)
+}
+
+// TestTools: each tool runs, where it is installed.
+func TestTools(t *testing.T) {
+	tools := map[string]func(testing.TB) string{
+		"mlir-opt": MLIROpt, "FileCheck": FileCheck, "split-file": SplitFile, "opt": Opt, "llc": LLC, "lit": Lit, "ptxas": PTXAS,
+	}
+	for name, find := range tools {
+		t.Run(name, func(t *testing.T) {
+			output, err := exec.Command(find(t), "--version").CombinedOutput()
+			require.NoError(t, err, "%s", output)
+		})
+	}
 }
 
 func TestRoot(t *testing.T) {
