@@ -15,6 +15,21 @@ type Attr interface {
 	isAttr()
 }
 
+// AttrType is the type of the constant an attribute is, or nil for attributes without one.
+func AttrType(a Attr) Type {
+	switch a := a.(type) {
+	case *IntegerAttr:
+		return a.Type
+	case *FloatAttr:
+		return a.Type
+	case *DenseAttr:
+		return a.Type
+	case *ElidedAttr:
+		return a.Type
+	}
+	return nil
+}
+
 // NamedAttr is one entry of an operation's attributes, which are sorted by name.
 type NamedAttr struct {
 	Name  string

@@ -72,3 +72,32 @@ func isBool(t ir.Type) bool {
 	i, ok := t.(*ir.IntegerType)
 	return ok && i.Width == 1 && i.Sign == ir.Signless
 }
+
+// Scalars of builtin types, not in a tensor.
+var (
+	Index     = ir.Constraint{Doc: "index", OK: isIndex}
+	I1        = ir.Constraint{Doc: "truth value (i1)", OK: isBool}
+	IndexLike = ir.Constraint{Doc: "index or signless integer", OK: func(t ir.Type) bool { return isIndex(t) || isInt(t) }}
+)
+
+// Numbers and vectors and tensors of them, of any shape: what arith works on.
+var (
+	IntegerLike = ir.Constraint{Doc: "signless integer or index, or a vector or tensor of them", OK: likeOf(func(t ir.Type) bool {
+		return isIndex(t) || isInt(t) || isBool(t)
+	})}
+	FloatLike = ir.Constraint{Doc: "floating-point number, or a vector or tensor of them", OK: likeOf(isFloat)}
+	BoolLike  = ir.Constraint{Doc: "truth value (i1), or a vector or tensor of them", OK: likeOf(isBool)}
+)
+
+func isIndex(t ir.Type) bool { _, ok := t.(*ir.IndexType); return ok }
+
+// likeOf accepts what elem accepts and vectors and tensors of that.
+func likeOf(elem func(ir.Type) bool) func(ir.Type) bool {
+	return func(t ir.Type) bool {
+		switch t.(type) {
+		case *ir.TensorType, *ir.VectorType:
+			return elem(ir.Elem(t))
+		}
+		return elem(t)
+	}
+}
