@@ -16,8 +16,8 @@ var Dialect = &ir.Dialect{
 	Name:    "host",
 	Summary: "kernels for CPUs: bytecode over cache-sized blocks",
 	Ops: []*ir.OpDef{
-		Kernel, Scratch, Window, Unary, Binary, Compare, Select, Cast, Fill, Iota, Copy, Transpose, Reduce, Scan,
-		Dot, Gemm, Gather, ScatterAdd, Random, End,
+		Kernel, Scratch, Memory, Window, Unary, Binary, Compare, Select, Cast, Fill, Iota, Copy, Transpose, Reduce,
+		Dot, Gemm, Gather, Pick, ScatterAdd, Random, End,
 	},
 	Types: []ir.TypeDef{{Name: "block", Summary: "a block of at most the given rows and columns", Verify: func(t *ir.DialectType) error {
 		if t.Elem == nil || len(t.Shape) != 2 || len(t.Params) > 0 {
@@ -68,6 +68,16 @@ var Scratch = ir.Define("host", ir.OpDef{
 	Operands:    []ir.OperandDef{{Name: "rows", Type: index}, {Name: "cols", Type: index}},
 	Attrs:       []ir.AttrDef{{Name: "offset", Kind: ir.I64Kind, Doc: "bytes from the start of scratch memory, a multiple of 64"}},
 	Results:     []ir.ResultDef{{Name: "block", Type: block}},
+	Verify:      verifyScratch,
+})
+
+// Memory is a reference to scratch memory.
+var Memory = ir.Define("host", ir.OpDef{
+	Name:        "memory",
+	Summary:     "a row-major reference to scratch memory",
+	Description: "It belongs to the grid point and holds nothing of use at first.",
+	Attrs:       []ir.AttrDef{{Name: "offset", Kind: ir.I64Kind, Doc: "bytes from the start of scratch memory, a multiple of 64"}},
+	Results:     []ir.ResultDef{{Name: "ref", Type: memRef}},
 	Verify:      verifyScratch,
 })
 
@@ -186,15 +196,6 @@ var Reduce = ir.Define("host", ir.OpDef{
 	Verify: verifyFn(Reductions),
 })
 
-// Scan sums a block of memory too large for scratch along its rows.
-var Scan = ir.Define("host", ir.OpDef{
-	Name:    "scan",
-	Summary: "dst = sum over all rows of a window",
-	Description: "Like reduce with axis 0 and fn sum, for a window of any number of rows: sums in float64, in order. The second step of two-step " +
-		"reductions.",
-	Operands: []ir.OperandDef{{Name: "x", Type: block}, {Name: "dst", Type: block}},
-})
-
 // Dot multiplies small matrices.
 var Dot = ir.Define("host", ir.OpDef{
 	Name:        "dot",
@@ -212,14 +213,15 @@ var Gemm = ir.Define("host", ir.OpDef{
 	Name:    "gemm",
 	Summary: "c = op(a) op(b), blocked, on all workers, with an epilogue for each finished block",
 	Description: "For every grid point of the batch axes: a [m, k], b [k, n] (or transposed) and c [m, n] windows of f32. Blocks of c are finished in " +
-		"any order, but of a size that depends on the problem alone. The epilogue region runs for each, while it is in cache; its arguments are the " +
-		"row and column of the block's first element and the block's rows and columns. With a `beta` block (1x1), c is added to where it is not zero.",
+		"any order, but of a size that depends on the problem alone. The epilogue region runs for pieces of each, while it is in cache; its arguments are the " +
+		"row and column of a piece's first element and the piece's rows and columns, of which there are at most `piece`. With a `beta` block (1x1, i1), c is added to where it is true.",
 	Operands: []ir.OperandDef{
 		{Name: "a", Type: block}, {Name: "b", Type: block}, {Name: "c", Type: block},
 		{Name: "beta", Type: block, Arity: ir.Optional},
 	},
 	Attrs: []ir.AttrDef{
 		{Name: "ta", Kind: ir.BoolKind, Doc: "a is stored [k, m]"}, {Name: "tb", Kind: ir.BoolKind, Doc: "b is stored [n, k]"},
+		{Name: "piece", Kind: ir.I64sKind, Doc: "rows and columns the epilogue works on at a time, at most"},
 	},
 	Regions: []ir.RegionDef{{Name: "epilogue"}},
 })
@@ -227,17 +229,38 @@ var Gemm = ir.Define("host", ir.OpDef{
 // Gather copies rows of a table.
 var Gather = ir.Define("host", ir.OpDef{
 	Name:        "gather",
-	Summary:     "dst[r] = table[index[r]]",
-	Description: "The table is a window of all its rows. An index out of range stops the program with its position and value.",
-	Operands:    []ir.OperandDef{{Name: "table", Type: block}, {Name: "index", Type: block, Doc: "i32, one a row of dst"}, {Name: "dst", Type: block}},
+	Summary:     "dst[r, c] = table[index[r], col + c]",
+	Description: "An index out of range stops the program with its position, at + r, and its value.",
+	Operands: []ir.OperandDef{
+		{Name: "table", Type: memRef}, {Name: "index", Type: block, Doc: "i32, one a row of dst"}, {Name: "at", Type: index}, {Name: "col", Type: index},
+		{Name: "dst", Type: block},
+	},
+})
+
+// Pick reads one element of each row.
+var Pick = ir.Define("host", ir.OpDef{
+	Name:        "pick",
+	Summary:     "dst[r, 0] = ref[offsets, plus r in the last dimension but one, index[r] in the last]",
+	Description: "0 where index[r] is `ignore`. Any other index out of range stops the program with its position, at + r, and its value.",
+	Operands: []ir.OperandDef{
+		{Name: "ref", Type: memRef}, {Name: "index", Type: block}, {Name: "at", Type: index},
+		{Name: "offsets_and_dst", Type: ir.Constraint{Doc: "index or block", OK: func(t ir.Type) bool { return index.OK(t) || block.OK(t) }}, Arity: ir.Variadic,
+			Doc: "offsets in all dimensions but the last, then the destination"},
+	},
+	Attrs: []ir.AttrDef{{Name: "ignore", Kind: ir.I64Kind, Optional: true, Doc: "the index that picks nothing"}},
 })
 
 // ScatterAdd adds rows to rows of a table.
 var ScatterAdd = ir.Define("host", ir.OpDef{
-	Name:        "scatter_add",
-	Summary:     "table[index[r]] += x[r], in order of r",
-	Description: "An index out of range stops the program with its position and value.",
-	Operands:    []ir.OperandDef{{Name: "x", Type: block}, {Name: "index", Type: block}, {Name: "table", Type: block}},
+	Name:    "scatter_add",
+	Summary: "out = init (or 0), then out[index[r]] += x[r], in order of r",
+	Description: "For `cols` columns from `col` on, clipped at the last. An index out of range stops the program with its position and value. init and out may " +
+		"be the same memory.",
+	Operands: []ir.OperandDef{
+		{Name: "x", Type: memRef}, {Name: "index", Type: memRef}, {Name: "col", Type: index}, {Name: "out", Type: memRef},
+		{Name: "init", Type: memRef, Arity: ir.Optional},
+	},
+	Attrs: []ir.AttrDef{{Name: "cols", Kind: ir.I64Kind, Doc: "columns of the table"}},
 })
 
 // Random fills a block with random numbers.
@@ -246,10 +269,11 @@ var Random = ir.Define("host", ir.OpDef{
 	Summary:     "dst = random numbers by position",
 	Description: "Philox4x32-10 keyed by seed and stream; the element at row r and column c has the number start + r*pitch + c.",
 	Operands: []ir.OperandDef{
-		{Name: "seed", Type: block, Doc: "1x1 i64"}, {Name: "start", Type: index}, {Name: "pitch", Type: index}, {Name: "dst", Type: block},
+		{Name: "seed", Type: block, Doc: "1x1 i64"}, {Name: "start", Type: index}, {Name: "dst", Type: block},
 	},
 	Attrs: []ir.AttrDef{
-		{Name: "fn", Kind: ir.StringKind, Doc: "uniform or normal"}, {Name: "stream", Kind: ir.I64Kind},
+		{Name: "fn", Kind: ir.StringKind, Doc: "uniform or normal"}, {Name: "stream", Kind: ir.I64Kind, Doc: "keeps draws apart"},
+		{Name: "pitch", Kind: ir.I64Kind, Doc: "numbers from row to row"},
 		{Name: "mean", Kind: ir.F64Kind, Optional: true}, {Name: "std", Kind: ir.F64Kind, Optional: true},
 	},
 	Verify: verifyFn([]string{"uniform", "normal"}),

@@ -75,9 +75,13 @@ func verifyKernel(op *ir.Op) error {
 	return nil
 }
 
-// ScratchBytes is the scratch memory a block type takes.
-func ScratchBytes(t ir.Type) int64 {
-	return ir.NumElements(t.(*ir.DialectType).Shape) * LaneBytes(ir.Elem(t))
+// BytesOf is the scratch memory that a host.scratch or host.memory takes.
+func BytesOf(op *ir.Op) int64 {
+	t := op.Result(0)
+	if _, isRef := t.Type().(*ir.MemRefType); isRef {
+		return ir.NumElements(t.Shape()) * ir.ByteSize(t.Elem())
+	}
+	return ir.NumElements(t.Shape()) * LaneBytes(t.Elem())
 }
 
 // LaneBytes is the size of an element in scratch memory: that in memory, but four bytes for truth values.
@@ -94,7 +98,7 @@ func verifyScratch(op *ir.Op) error {
 	if off < 0 || off%64 != 0 {
 		return op.Errorf("host.scratch: offset %d is not a multiple of 64", off)
 	}
-	if kernel != nil && off+ScratchBytes(op.Result(0).Type()) > kernel.Attrs().IntOr("scratch", 0) {
+	if kernel != nil && off+BytesOf(op) > kernel.Attrs().IntOr("scratch", 0) {
 		return op.Errorf("host.scratch: %s at %d ends beyond the kernel's scratch memory of %d bytes", op.Result(0).Type(), off,
 			kernel.Attrs().IntOr("scratch", 0))
 	}

@@ -109,6 +109,7 @@ func sameBlock(load, store *ir.Op) bool {
 type Accumulation struct {
 	Load, Product *ir.Op
 	First         *ir.Value
+	Ops           []*ir.Op // that the recognized sum consists of: add and, with First, select
 }
 
 // AccumulationOf recognizes a store of a contraction's result added to what a load of the same block gives.
@@ -117,6 +118,7 @@ func AccumulationOf(store *ir.Op) *Accumulation {
 	a := &Accumulation{}
 	if sel := v.Op(); sel != nil && sel.Name() == "tile.select" && v.HasOneUse() {
 		a.First, a.Product, v = sel.Operand(0), sel.Operand(1).Op(), sel.Operand(2)
+		a.Ops = append(a.Ops, sel)
 	}
 	add := v.Op()
 	if add == nil || add.Name() != "tile.add" || !v.HasOneUse() {
@@ -132,7 +134,12 @@ func AccumulationOf(store *ir.Op) *Accumulation {
 	if !x.Is(tile.Load) || !y.Is(tile.Contract) || a.Product != nil && a.Product != y || !sameBlock(x, store) || !x.Result(0).HasOneUse() {
 		return nil
 	}
-	a.Load, a.Product = x, y
+	for u := range y.Result(0).Uses() {
+		if op := u.Owner(); op != add && op != store.Operand(0).Op() {
+			return nil // the product is wanted by itself too
+		}
+	}
+	a.Load, a.Product, a.Ops = x, y, append(a.Ops, add)
 	return a
 }
 
