@@ -273,10 +273,12 @@ func product(elem ir.Type, a, b *ir.Tensor) (*ir.Tensor, error) {
 }
 
 func evalContract(f *ir.Frame, op *ir.Op, in []ir.Datum) ([]ir.Datum, error) {
-	seg := op.Attrs().Ints("operandSegmentSizes")
-	lhs, rhs := in[:seg[0]], in[seg[0]:seg[0]+seg[1]]
-	lhsAt := asIndices(in[seg[0]+seg[1] : seg[0]+seg[1]+seg[2]])
-	rhsAt := asIndices(in[seg[0]+seg[1]+seg[2]:])
+	var groups [4][]ir.Datum
+	for i := range groups {
+		n := len(op.OperandGroup(i))
+		groups[i], in = in[:n], in[n:]
+	}
+	lhs, rhs, lhsAt, rhsAt := groups[0], groups[1], asIndices(groups[2]), asIndices(groups[3])
 	m, n := extents(op.Result(0))
 	depth := last(lhs[0].(*reference).shape)
 	step := op.Attrs().IntOr("step", max(depth, 1))

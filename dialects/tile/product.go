@@ -29,9 +29,9 @@ var Contract = define(ir.OpDef{
 	Summary: "a block of a matrix product, over all of the contracted dimension",
 	Description: "y[i, j] = sum over k of lhs[lhs_at, plus i in the last dimension but one, k in the last] * rhs[rhs_at, plus j in the last dimension but one, k in the last]. " +
 		"The contracted dimension is the last of both operands, whichever has stride 1; offsets are given for the others. The block is clipped where the operands end.\n\n" +
-		"Operands may be several references of one shape each, planes: parts of a number that was split, say. A region, where there is one, computes what " +
+		"Operands may be several references of one shape each, planes: parts of a number that was split, say. The region, where it is not empty, computes what " +
 		"one step of k adds: its arguments are a block [m, step] for each plane of lhs and a block [n, step] for each plane of rhs, clipped at the last step, and it " +
-		"yields an [m, n] block. It may use blocks from around it. Without a region, there is one plane each and a step adds `tile.dot lhs, rhs {tb = true}`. " +
+		"yields an [m, n] block. It may use blocks from around it. With an empty region there is one plane each and a step adds `tile.dot lhs, rhs {tb = true}`. " +
 		"Steps are added in order in the result's type: `step` is also how often partial sums are promoted.",
 	Operands: []ir.OperandDef{
 		{Name: "lhs", Type: memRef, Arity: ir.Variadic}, {Name: "rhs", Type: memRef, Arity: ir.Variadic},
@@ -39,12 +39,11 @@ var Contract = define(ir.OpDef{
 		{Name: "rhs_at", Type: index, Arity: ir.Variadic, Doc: "offsets in rhs, one for each dimension but the last"},
 	},
 	Attrs: []ir.AttrDef{
-		{Name: "operandSegmentSizes", Kind: ir.AnyAttr, Doc: "number of lhs, rhs, lhs_at and rhs_at operands"},
 		{Name: "step", Kind: ir.I64Kind, Optional: true, Doc: "elements of the contracted dimension in a step; the target's choice where absent"},
 		{Name: "precision", Kind: ir.StringKind, Optional: true, Doc: "fp32, fp32-strict, tf32 or bf16: the promise the product keeps"},
 	},
 	Results: []ir.ResultDef{{Name: "y", Type: floatBlock}},
-	Regions: []ir.RegionDef{{Name: "body", Arity: ir.Variadic, Doc: "none, or one block"}},
+	Regions: []ir.RegionDef{{Name: "body", Arity: ir.Variadic, Doc: "without blocks, or one block"}},
 	Traits:  ir.SegmentedOperand,
 	Verify:  verifyContract,
 	Eval:    evalContract,
@@ -52,13 +51,5 @@ var Contract = define(ir.OpDef{
 
 // ContractOperands tells the operand groups of a contraction apart.
 func ContractOperands(op *ir.Op) (lhs, rhs, lhsAt, rhsAt []*ir.Value) {
-	ops := op.Operands()
-	var parts [4][]*ir.Value
-	for i, n := range op.Attrs().Ints("operandSegmentSizes") {
-		if i >= 4 || int64(len(ops)) < n {
-			break
-		}
-		parts[i], ops = ops[:n], ops[n:]
-	}
-	return parts[0], parts[1], parts[2], parts[3]
+	return op.OperandGroup(0), op.OperandGroup(1), op.OperandGroup(2), op.OperandGroup(3)
 }

@@ -284,9 +284,8 @@ func verifyDot(op *ir.Op) error {
 
 func verifyContract(op *ir.Op) error {
 	lhs, rhs, lhsAt, rhsAt := ContractOperands(op)
-	segments := op.Attrs().Ints("operandSegmentSizes")
-	if len(segments) != 4 || segments[0]+segments[1]+segments[2]+segments[3] != int64(op.NumOperands()) || len(lhs) == 0 || len(rhs) == 0 {
-		return op.Errorf("tile.contract: operandSegmentSizes counts lhs, rhs, lhs_at and rhs_at")
+	if len(lhs) == 0 || len(rhs) == 0 {
+		return op.Errorf("tile.contract: wants a plane of each operand at least")
 	}
 	for _, side := range []struct {
 		name   string
