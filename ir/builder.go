@@ -4,10 +4,11 @@ import "fmt"
 
 // Builder makes operations at an insertion point. The zero insertion point makes detached ones.
 type Builder struct {
-	Ctx    *Context
-	Loc    *Location // given to operations made without one
-	block  *Block
-	before *Op // nil: at the end of block
+	Ctx      *Context
+	Loc      *Location // given to operations made without one
+	OnInsert func(*Op) // told of every operation put into a block, unless nil
+	block    *Block
+	before   *Op // nil: at the end of block
 }
 
 // NewBuilder makes a builder that appends to block, which may be nil.
@@ -37,6 +38,9 @@ func (b *Builder) Block() *Block { return b.block }
 func (b *Builder) Insert(op *Op) *Op {
 	if b.block != nil {
 		b.block.insert(op, b.before)
+		if b.OnInsert != nil {
+			b.OnInsert(op)
+		}
 	}
 	return op
 }

@@ -7,13 +7,26 @@ import (
 	"os"
 	"path/filepath"
 
-	"blutrain/dialects/blu"
+	"blutrain/dialects"
 	"blutrain/internal/gen"
 )
 
-// packages lists the dialects with generated builders.
-var packages = []gen.Package{
-	{Dialect: blu.Dialect, Name: "blu", Dir: "dialects/blu"},
+// builders is the Go packages that get builders and accessors, by dialect. All dialects get a reference page.
+var builders = map[string]string{
+	"arith": "arith", "blu": "blu", "func": "fn", "scf": "scf",
+}
+
+// packages lists the dialects with what is generated for them.
+func packages() []gen.Package {
+	var ps []gen.Package
+	for _, d := range dialects.All() {
+		p := gen.Package{Dialect: d}
+		if name, ok := builders[d.Name]; ok {
+			p.Name, p.Dir = name, "dialects/"+name
+		}
+		ps = append(ps, p)
+	}
+	return ps
 }
 
 func main() {
@@ -24,7 +37,7 @@ func main() {
 }
 
 func write() error {
-	files, err := gen.Files(packages)
+	files, err := gen.Files(packages())
 	if err != nil {
 		return err
 	}
