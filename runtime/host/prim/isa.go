@@ -12,6 +12,7 @@ import (
 type Kernels struct {
 	isa  string
 	tile tileTable
+	ops  opTable
 }
 
 // ISA is the instruction set's name: "avx512", "avx2" or "go".
@@ -38,5 +39,5 @@ func kernels(isa string) *Kernels {
 	if k := nativeKernels(isa); k != nil {
 		return k
 	}
-	return &Kernels{isa: "go", tile: goTile()}
+	return &Kernels{isa: "go", tile: goTile(), ops: opsGo()}
 }

@@ -40,10 +40,11 @@ func generate() (map[string][]byte, error) {
 	for _, u := range []unit{
 		{"gemm", gemmUnit},
 		{"pack", packUnit},
+		{"elementwise", elementwiseUnit},
 	} {
 		if err := u.write(files); err != nil {
 			return nil, fmt.Errorf("%s: %w", u.name, err)
 		}
 	}
-	return files, nil
+	return files, writeGo(files)
 }

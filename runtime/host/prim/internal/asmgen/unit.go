@@ -20,8 +20,9 @@ type unit struct {
 }
 
 func (u unit) write(files map[string][]byte) error {
-	a := &asm{Context: build.NewContext()}
+	a := &asm{Context: build.NewContext(), data: map[string]bool{}}
 	u.build(a)
+	a.constants()
 	f, err := a.Result()
 	if list, ok := err.(build.ErrorList); ok && len(list) > 0 {
 		return list[0]
@@ -47,7 +48,15 @@ func (u unit) write(files map[string][]byte) error {
 // asm is an avo context with the few idioms that the units share.
 type asm struct {
 	*build.Context
-	labels int
+	labels  int
+	data    map[string]bool // constants named so far in this file
+	pending []datum         // and those not written yet
+}
+
+type datum struct {
+	name string
+	bits uint32
+	n    int // times in a row
 }
 
 // fn starts a function. Every function here is a leaf with no frame.
