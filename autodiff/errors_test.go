@@ -1,0 +1,65 @@
+package autodiff
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/dialects/blu"
+	"blutrain/dialects/kinds"
+	"blutrain/ir"
+)
+
+// Wrong programs: the error names the operation and stands at its source line.
+func TestErrors(t *testing.T) {
+	at := func(b *blu.Builder, line int) *blu.Builder {
+		b.Builder.At(b.Ctx.FileLoc("test.blu", line, 5))
+		return b
+	}
+	for _, c := range []struct {
+		name   string
+		inputs []input
+		wrt    []int
+		body   build
+		want   string
+	}{
+		{"through a comparison", []input{dims(3)}, []int{0}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+			positive := at(b, 7).Compare(in[0], number(b, in[0], 0), "gt")
+			return single(at(b, 8).Mul(in[0], b.Cast(positive, in[0].Type())))
+		}, "test.blu:7:5: error: no gradient through blu.compare: its result is tensor<3xi1>, not floating-point"},
+		{"through argmax alone", []input{dims(3)}, []int{0}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+			best := at(b, 7).Argmax(in[0], 0)
+			return single(at(b, 8).Cast(best, b.Ctx.Tensor(nil, b.Ctx.F64())))
+		}, "test.blu:7:5: error: no gradient through blu.argmax: its result is tensor<i32>, not floating-point"},
+		{"through the index of a constant table", []input{dims(3), dims(3)}, []int{0}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+			return single(b.Gather(in[1], at(b, 9).Argmax(in[0], 0)))
+		}, "test.blu:9:5: error: no gradient through blu.argmax"},
+		{"one argument only through an index", []input{dims(3), dims(3)}, []int{0, 1}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+			return single(b.Gather(in[1], at(b, 9).Argmax(in[0], 0)))
+		}, "test.blu:9:5: error: no gradient through blu.argmax"},
+		{"by an integer", []input{indices([]int64{2}, 0, 1), dims(3)}, []int{0}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+			return single(b.Gather(in[1], in[0]))
+		}, "no gradient by a value of type tensor<2xi32>"},
+		{"through an operation that claims none", []input{dims(3)}, []int{0}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+			some, one := []ir.OperandDef{{Name: "x", Type: kinds.AnyTensor}}, []ir.ResultDef{{Name: "y", Type: kinds.AnyTensor}}
+			opaque := ir.Define("test", ir.OpDef{Name: "opaque", Operands: some, Results: one})
+			op := at(b, 4).CreateState(opaque, ir.OpState{Operands: in, Results: []ir.Type{in[0].Type()}})
+			return single(op.Result(0))
+		}, "test.blu:4:5: error: test.opaque has no gradient rule"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newProgram(t, c.inputs, c.body)
+			_, err := VJP(p.c, p.module, p.fn, "g", c.wrt)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// stop_gradient allows what would be an error.
+func TestStopGradientAllowsIntegers(t *testing.T) {
+	ds := gradientAt(t, []input{dims(3)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+		positive := b.Compare(b.StopGradient(in[0]), number(b, in[0], 0), "gt")
+		return single(b.Mul(in[0], b.Cast(positive, in[0].Type())))
+	}, []float64{-1, 0, 2})
+	require.Equal(t, []float64{0, 0, 1}, ds[0])
+}

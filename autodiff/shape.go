@@ -1,0 +1,148 @@
+package autodiff
+
+import (
+	"slices"
+
+	"blutrain/ir"
+)
+
+// y = broadcast(x): each element of x is summed over its copies.
+func broadcast(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
+	x, axes := op.Operand(0), op.Attrs().Ints("axes")
+	from, to := x.Shape(), op.Result(0).Shape()
+	var copied, kept []int64 // dimensions of the result; kept in order of x's
+	for d := range int64(len(to)) {
+		if i := slices.Index(axes, d); i < 0 || from[i] != to[d] {
+			copied = append(copied, d)
+		}
+	}
+	for i, d := range axes {
+		if from[i] == to[d] {
+			kept = append(kept, d)
+		}
+	}
+	if len(copied) > 0 {
+		dy = r.ReduceSum(dy, copied)
+	}
+	dy = r.permute(dy, order(kept))
+	return one(r.ReshapeTo(dy, from...))
+}
+
+// y = reshape(x):  dx = reshape(dy)
+func reshape(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
+	return one(r.ReshapeTo(dy, op.Operand(0).Shape()...))
+}
+
+// y[i...] = x at the permuted index: dx is dy permuted back.
+func transpose(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
+	return one(r.Transpose(dy, inverse(op.Attrs().Ints("perm"))))
+}
+
+// y = x[start:limit:step]: dx is dy with zeros in between and around.
+func slice(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
+	x := op.Operand(0)
+	starts, steps := op.Attrs().Ints("starts"), op.Attrs().Ints("steps")
+	for axis, step := range steps {
+		if step > 1 {
+			dy = r.spread(dy, axis, step)
+		}
+	}
+	low, high := slices.Clone(starts), make([]int64, len(starts))
+	for i, n := range x.Shape() {
+		high[i] = n - low[i] - dy.Shape()[i]
+		if high[i] < 0 { // zeros that spread put behind the last element, beyond the end of x
+			dy = r.cut(dy, i, 0, n-low[i])
+			high[i] = 0
+		}
+	}
+	return one(r.Pad(dy, low, high, 0))
+}
+
+// spread puts step-1 zeros behind each element along an axis.
+func (r *reverse) spread(x *ir.Value, axis int, step int64) *ir.Value {
+	shape := x.Shape()
+	apart := slices.Insert(slices.Clone(shape), axis+1, 1)
+	x = r.ReshapeTo(x, apart...)
+	high := make([]int64, len(apart))
+	high[axis+1] = step - 1
+	x = r.Pad(x, make([]int64, len(apart)), high, 0)
+	joined := slices.Clone(shape)
+	joined[axis] *= step
+	return r.ReshapeTo(x, joined...)
+}
+
+// y = x with constants around: dx is the part of dy that x fills.
+func pad(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
+	low, shape := op.Attrs().Ints("low"), op.Operand(0).Shape()
+	limits, steps := make([]int64, len(shape)), make([]int64, len(shape))
+	for i, n := range shape {
+		limits[i], steps[i] = low[i]+n, 1
+	}
+	return one(r.Slice(dy, low, limits, steps))
+}
+
+// y = concat(xs): each x gets its part of dy.
+func concat(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
+	axis, _ := op.Attrs().Int("axis")
+	ds, at := make([]*ir.Value, op.NumOperands()), int64(0)
+	for i, x := range op.Operands() {
+		n := x.Shape()[axis]
+		if r.wants(x) {
+			ds[i] = r.cut(dy, int(axis), at, at+n)
+		}
+		at += n
+	}
+	return ds
+}
+
+// cut is x[from:to] along one axis.
+func (r *reverse) cut(x *ir.Value, axis int, from, to int64) *ir.Value {
+	shape := x.Shape()
+	starts, limits, steps := make([]int64, len(shape)), slices.Clone(shape), make([]int64, len(shape))
+	for i := range steps {
+		steps[i] = 1
+	}
+	starts[axis], limits[axis] = from, to
+	return r.Slice(x, starts, limits, steps)
+}
+
+// permute transposes; x itself when nothing moves.
+func (r *reverse) permute(x *ir.Value, perm []int64) *ir.Value {
+	if slices.IsSorted(perm) {
+		return x
+	}
+	return r.Transpose(x, perm)
+}
+
+// inverse is the permutation that undoes perm.
+func inverse(perm []int64) []int64 {
+	inv := make([]int64, len(perm))
+	for i, p := range perm {
+		inv[p] = int64(i)
+	}
+	return inv
+}
+
+// order is, for each of some different numbers, how many are smaller.
+func order(ns []int64) []int64 {
+	out := make([]int64, len(ns))
+	for i, n := range ns {
+		for _, m := range ns {
+			if m < n {
+				out[i]++
+			}
+		}
+	}
+	return out
+}
+
+// except lists the dimensions of a tensor of that rank that are not among axes, ascending.
+func except(rank int, axes []int64) []int64 {
+	var rest []int64
+	for d := range int64(rank) {
+		if !slices.Contains(axes, d) {
+			rest = append(rest, d)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,324 @@
+package autodiff
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/dialects/blu"
+	"blutrain/dialects/fn"
+	"blutrain/ir"
+	"blutrain/test/numbers"
+)
+
+// Reference evaluation agrees with PyTorch's float64 to this.
+const exact = 1e-10
+
+func (m *model) adamw() []ir.NamedAttr {
+	return []ir.NamedAttr{
+		{Name: "kind", Value: m.c.String("adamw")},
+		{Name: "beta1", Value: m.c.FloatAttr(0.9, m.c.F64())},
+		{Name: "beta2", Value: m.c.FloatAttr(0.95, m.c.F64())},
+		{Name: "eps", Value: m.c.FloatAttr(1e-8, m.c.F64())},
+	}
+}
+
+func (m *model) sgd() []ir.NamedAttr {
+	return []ir.NamedAttr{
+		{Name: "kind", Value: m.c.String("sgd")},
+		{Name: "momentum", Value: m.c.FloatAttr(0.9, m.c.F64())},
+	}
+}
+
+// requireGradients holds the gradient sums, divided by the count, to the stored gradients.
+func requireGradients(t *testing.T, r *runner, want *numbers.Values) {
+	t.Helper()
+	n := r.storage[count].Data[0]
+	want.RequireClose(t, "loss_sum", r.storage[lossSum].Data, exact)
+	require.Equal(t, want.Scalar(t, "count"), n)
+	names := want.Names("grad.")
+	require.NotEmpty(t, names)
+	for _, p := range names {
+		g := r.storage[gradName(p)]
+		require.NotNil(t, g, p)
+		mean := make([]float64, len(g.Data))
+		for i, v := range g.Data {
+			mean[i] = v / n
+		}
+		want.RequireClose(t, "grad."+p, mean, exact)
+	}
+}
+
+func (m *model) batch(names ...string) map[string]*ir.Tensor {
+	given := map[string]*ir.Tensor{}
+	for _, n := range names {
+		given[n] = datum(m.c, m.in, m.t, n)
+	}
+	return given
+}
+
+// Every gradient of GPT-2 is the stored one, and so are the values of its exported functions.
+func TestGPT2(t *testing.T) {
+	m := gpt2(t, []int64{2, 24}, 0)
+	r := m.train(1, m.adamw()...)
+	given := m.batch("tokens", "targets")
+	given["first"] = scalar(1)
+	r.call(Accumulate, given)
+	want := numbers.Golden(t, "gpt2-small.float64")
+	requireGradients(t, r, want)
+	want.RequireClose(t, "logits", r.call("logits", given)["logits"].Data, exact)
+	want.RequireClose(t, "loss_sum", r.call("loss", given)["sum"].Data, exact)
+	out := r.call(Eval, given)
+	want.RequireClose(t, "loss_sum", out[lossSum].Data, exact)
+	want.RequireClose(t, "count", out[count].Data, 0)
+}
+
+// The same from one row at a time: the rows have unequal numbers of ignored targets.
+func TestMicroBatches(t *testing.T) {
+	m := gpt2(t, []int64{1, 24}, 0)
+	r := m.train(1, m.adamw()...)
+	for _, s := range r.storage { // what the sums held before does not matter
+		if len(s.Shape) == 0 {
+			s.Data[0] = math.NaN()
+		}
+	}
+	given := m.batch("tokens", "targets")
+	for row := range 2 {
+		micro := map[string]*ir.Tensor{"first": scalar(float64(1 - row))}
+		for name, x := range given {
+			micro[name] = rowOf(x, row)
+		}
+		r.call(Accumulate, micro)
+	}
+	requireGradients(t, r, numbers.Golden(t, "gpt2-small.float64"))
+}
+
+// rowOf is a batch of one row.
+func rowOf(x *ir.Tensor, row int) *ir.Tensor {
+	n := int(x.Shape[len(x.Shape)-1])
+	return &ir.Tensor{Shape: []int64{1, int64(n)}, Elem: x.Elem, Data: x.Data[row*n : (row+1)*n]}
+}
+
+// Twenty steps of each optimizer follow PyTorch's float64 run: losses, norms, and the parameters at the end.
+func TestTraining(t *testing.T) {
+	for kind, optimizer := range map[string]func(*model) []ir.NamedAttr{"adamw": (*model).adamw, "sgd": (*model).sgd} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			m := gpt2(t, []int64{1, 24}, 0.1)
+			r := m.train(1, optimizer(m)...)
+			v := numbers.Golden(t, "train-"+kind)
+			tokens, targets := datum(m.c, v, t, "tokens"), datum(m.c, v, t, "targets")
+			rates := v.Float64s(t, "learning_rates")
+			var losses, norms []float64
+			for step, lr := range rates {
+				for row := range 2 {
+					r.call(Accumulate, map[string]*ir.Tensor{
+						"tokens": rowOf(tokens, 2*step+row), "targets": rowOf(targets, 2*step+row), "first": scalar(float64(1 - row)),
+					})
+				}
+				out := r.call(Apply, map[string]*ir.Tensor{"lr": scalar(lr), "step": scalar(float64(step + 1))})
+				losses = append(losses, out["loss"].Data[0])
+				norms = append(norms, out["grad_norm"].Data[0])
+			}
+			v.RequireClose(t, "losses", losses, exact)
+			v.RequireClose(t, "grad_norms", norms, exact)
+			for _, p := range v.Names("final.") {
+				v.RequireClose(t, "final."+p, r.storage[p].Data, 1e-9)
+			}
+		})
+	}
+}
+
+// llama is llama-small: see test/numbers/scripts/llama_small.py.
+func llama(t *testing.T) *model {
+	const layers = 2
+	names := []string{"norm1", "wq", "wk", "wv", "wo", "norm2", "w_gate", "w_up", "w_down"}
+	params := []string{"wte"}
+	for i := range layers {
+		for _, n := range names {
+			params = append(params, fmt.Sprintf("h.%d.%s", i, n))
+		}
+	}
+	m := newModel(t, "llama-small.inputs", append(params, "norm_f", "head"), 0)
+	c := m.c
+	batch := m.in.Tensor(t, "tokens").Shape
+	f := newFunction(c, "loss", c.FileLoc("llama.blu", 40, 3))
+	b := f.Builder
+	tokens := m.input(f, "tokens", c.Tensor(batch, c.I32()))
+	targets := m.input(f, "targets", c.Tensor(batch, c.I32()))
+	x := b.Gather(m.get(b, "wte"), tokens)
+	for i := range layers {
+		w := func(n string) *ir.Value { return m.get(b, fmt.Sprintf("h.%d.%s", i, n)) }
+		h := b.Rmsnorm(x, w("norm1"), 1e-5).Result(0)
+		q := b.Rope(heads(b, linear(b, h, w("wq"), nil), 4), 10000, false)
+		k := b.Rope(heads(b, linear(b, h, w("wk"), nil), 2), 10000, false)
+		v := heads(b, linear(b, h, w("wv"), nil), 2)
+		a := b.Attention(q, k, v, true, 1/math.Sqrt(8)).Result(0)
+		x = b.Add(x, linear(b, merge(b, a), w("wo"), nil))
+		h = b.Rmsnorm(x, w("norm2"), 1e-5).Result(0)
+		gated := b.Mul(b.Silu(linear(b, h, w("w_gate"), nil)), linear(b, h, w("w_up"), nil))
+		x = b.Add(x, linear(b, gated, w("w_down"), nil))
+	}
+	z := linear(b, b.Rmsnorm(x, m.get(b, "norm_f"), 1e-5).Result(0), m.get(b, "head"), nil)
+	ce := b.CrossEntropy(z, targets, -1)
+	f.output("sum", ce.Result(0))
+	f.output("count", ce.Result(1))
+	m.add(f, false)
+	return m
+}
+
+func TestLlama(t *testing.T) {
+	m := llama(t)
+	r := m.train(1, m.adamw()...)
+	given := m.batch("tokens", "targets")
+	given["first"] = scalar(1)
+	r.call(Accumulate, given)
+	requireGradients(t, r, numbers.Golden(t, "llama-small.float64"))
+}
+
+// mlp is mlp-small: see test/numbers/scripts/mlp_small.py.
+func mlp(t *testing.T) *model {
+	m := newModel(t, "mlp-small.inputs", []string{"w1", "b1", "w2", "b2"}, 0)
+	f := newFunction(m.c, "loss", m.c.FileLoc("mlp.blu", 9, 3))
+	b := f.Builder
+	x, targets := m.input(f, "x", m.typeOf("x")), m.input(f, "targets", m.typeOf("targets"))
+	h := linear(b, x, m.get(b, "w1"), m.get(b, "b1"))
+	h = b.Max(h, number(b, h, 0))
+	ce := b.CrossEntropy(linear(b, h, m.get(b, "w2"), m.get(b, "b2")), targets, -1)
+	f.output("sum", ce.Result(0))
+	f.output("count", ce.Result(1))
+	m.add(f, false)
+	return m
+}
+
+func TestMLP(t *testing.T) {
+	m := mlp(t)
+	r := m.train(0, m.sgd()...)
+	given := m.batch("x", "targets")
+	given["first"] = scalar(1)
+	r.call(Accumulate, given)
+	requireGradients(t, r, numbers.Golden(t, "mlp-small.float64"))
+}
+
+// A step in which nothing counted: loss and norm are 0, and nothing is NaN.
+func TestStepWithoutTargets(t *testing.T) {
+	m := mlp(t)
+	r := m.train(1, m.adamw()...)
+	given := m.batch("x", "targets")
+	for i := range given["targets"].Data {
+		given["targets"].Data[i] = -1
+	}
+	given["first"] = scalar(1)
+	before := append([]float64{}, r.storage["w1"].Data...)
+	r.call(Accumulate, given)
+	out := r.call(Apply, map[string]*ir.Tensor{"lr": scalar(0.1), "step": scalar(1)})
+	require.Equal(t, []float64{0}, out["loss"].Data)
+	require.Equal(t, []float64{0}, out["grad_norm"].Data)
+	require.Equal(t, before, r.storage["w1"].Data)
+}
+
+// Parameters are initialized as they say; optimizer state with zeros.
+func TestInit(t *testing.T) {
+	m := mlp(t)
+	c := m.c
+	attr := func(name string, v float64) ir.NamedAttr {
+		return ir.NamedAttr{Name: name, Value: c.FloatAttr(v, c.F64())}
+	}
+	inits := map[string]*ir.DictAttr{
+		"w1": c.Dict(ir.NamedAttr{Name: "kind", Value: c.String("normal")}, attr("mean", 1), attr("std", 0.01)),
+		"b1": c.Dict(ir.NamedAttr{Name: "kind", Value: c.String("ones")}),
+		"w2": c.Dict(ir.NamedAttr{Name: "kind", Value: c.String("uniform")}, attr("low", 2), attr("high", 4)),
+		"b2": c.Dict(ir.NamedAttr{Name: "kind", Value: c.String("constant")}, attr("value", -3)),
+	}
+	for name, d := range inits {
+		ir.LookupSymbol(m.module, name).SetAttr("init", d)
+	}
+	r := m.train(1, m.adamw()...)
+	r.storage["adamw.m/w1"].Data[0] = 5
+	r.call(Init, map[string]*ir.Tensor{"seed": scalar(42)})
+	bounds := map[string][2]float64{"w1": {0.94, 1.06}, "b1": {1, 1}, "w2": {2, 4}, "b2": {-3, -3}, "adamw.m/w1": {0, 0}, "adamw.v/b2": {0, 0}}
+	for name, b := range bounds {
+		for _, v := range r.storage[name].Data {
+			require.GreaterOrEqual(t, v, b[0], name)
+			require.LessOrEqual(t, v, b[1], name)
+		}
+	}
+	first := append([]float64{}, r.storage["w1"].Data...)
+	r.call(Init, map[string]*ir.Tensor{"seed": scalar(42)})
+	require.Equal(t, first, r.storage["w1"].Data)
+	r.call(Init, map[string]*ir.Tensor{"seed": scalar(43)})
+	require.NotEqual(t, first, r.storage["w1"].Data)
+}
+
+// What makes a model untrainable is said at its place.
+func TestTrainErrors(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(m *model)
+		want   string
+	}{
+		{"name taken", func(m *model) {
+			f := newFunction(m.c, "apply", m.c.FileLoc("mlp.blu", 30, 3))
+			m.add(f, false)
+		}, "mlp.blu:30:3: error: a model's function can't be called apply"},
+		{"no count", func(m *model) {
+			f := newFunction(m.c, "only", m.c.FileLoc("mlp.blu", 31, 3))
+			f.output("sum", f.Splat(m.c.Tensor(nil, m.c.F32()), 0))
+			m.add(f, false)
+			m.minimize("only", "sgd")
+		}, "mlp.blu:31:3: error: only can't be minimized: it must return two scalars"},
+		{"no such loss", func(m *model) { m.minimize("los", "sgd") }, "there is no function los to minimize"},
+		{"no such optimizer", func(m *model) { m.minimize("loss", "adagrad") }, `there is no optimizer "adagrad": expected adamw or sgd`},
+		{"recursion", func(m *model) {
+			f := newFunction(m.c, "again", m.c.FileLoc("mlp.blu", 32, 3))
+			f.CreateState(fn.Call, ir.OpState{Loc: m.c.FileLoc("mlp.blu", 33, 7), Attrs: []ir.NamedAttr{{Name: "callee", Value: m.c.Symbol("again")}}})
+			m.add(f, false)
+		}, "mlp.blu:33:7: error: recursive call: again calls again"},
+		{"integer parameter", func(m *model) {
+			ir.LookupSymbol(m.module, "b1").SetAttr("type", m.c.TypeAttr(m.c.Tensor([]int64{13}, m.c.I32())))
+			m.minimize("loss", "sgd")
+		}, "parameter b1 can't be trained: its elements are i32"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := mlp(t)
+			c.change(m)
+			require.ErrorContains(t, Train(m.c, m.module), c.want)
+		})
+	}
+}
+
+func (m *model) minimize(fn, kind string) {
+	m.module.SetAttr("blu.train", m.c.Dict(
+		ir.NamedAttr{Name: "minimize", Value: m.c.Symbol(fn)},
+		ir.NamedAttr{Name: "optimizer", Value: m.c.Dict(ir.NamedAttr{Name: "kind", Value: m.c.String(kind)})},
+	))
+}
+
+// Each copy of a random operation draws from a stream of its own.
+func TestRandomStreams(t *testing.T) {
+	m := mlp(t)
+	c := m.c
+	x := c.Tensor([]int64{64}, c.F32())
+	seed := c.Tensor(nil, c.I64())
+	f := newFunction(c, "noise", f0(c))
+	f.result(f.RandomUniform(f.arg(seed, f.Loc), 0, x))
+	noise := m.add(f, true)
+	f = newFunction(c, "two", f0(c))
+	s := f.scalar("seed", c.I64())
+	for _, name := range []string{"a", "b"} {
+		f.output(name, m.call(f.Builder, noise, s)[0])
+	}
+	m.add(f, false)
+	r := m.train(1, m.adamw()...)
+	out := r.call("two", map[string]*ir.Tensor{"seed": scalar(1)})
+	require.NotEqual(t, out["a"].Data, out["b"].Data)
+	require.Equal(t, out, r.call("two", map[string]*ir.Tensor{"seed": scalar(1)}))
+	require.Nil(t, ir.LookupSymbol(m.module, "noise"), "private functions are inlined and gone")
+	for op := range m.module.Body().Ops() {
+		require.False(t, op.Is(blu.Get))
+	}
+}
+
+func f0(c *ir.Context) *ir.Location { return c.FileLoc("mlp.blu", 50, 3) }
