@@ -14,9 +14,9 @@ type permutation struct {
 // newPermutation gives the order number epoch of a seed.
 func newPermutation(n int64, seed uint64, epoch int64) permutation {
 	p := permutation{n: uint64(n), half: uint(bits.Len64(uint64(n)-1)+1) / 2}
-	key := mix(mix(seed) ^ uint64(epoch))
+	key := Mix(Mix(seed) ^ uint64(epoch))
 	for i := range p.keys {
-		key = mix(key)
+		key = Mix(key)
 		p.keys[i] = key
 	}
 	return p
@@ -36,13 +36,13 @@ func (p permutation) once(x uint64) uint64 {
 	mask := uint64(1)<<p.half - 1
 	left, right := x>>p.half, x&mask
 	for _, key := range p.keys {
-		left, right = right, left^mix(right^key)&mask
+		left, right = right, left^Mix(right^key)&mask
 	}
 	return left<<p.half | right
 }
 
-// mix is the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) after one step of its counter.
-func mix(x uint64) uint64 {
+// Mix is the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) after one step of its counter.
+func Mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

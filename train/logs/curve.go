@@ -37,6 +37,9 @@ func (c *Curve) Eval(r Eval) error {
 	return c.draw()
 }
 
+// Note implements Sink.
+func (c *Curve) Note(Note) error { return nil }
+
 // Done implements Sink.
 func (c *Curve) Done(Done) error { return nil }
 

@@ -70,6 +70,9 @@ func (l *Lines) Step(r Step) error { return l.write(r) }
 // Eval implements Sink.
 func (l *Lines) Eval(r Eval) error { return l.write(r) }
 
+// Note implements Sink.
+func (l *Lines) Note(r Note) error { return l.write(r) }
+
 // Done implements Sink.
 func (l *Lines) Done(r Done) error { return l.write(r) }
 
@@ -129,13 +132,14 @@ func (h *History) parse(line []byte) error {
 	var r struct {
 		Step
 		Val  *Number `json:"val_loss"`
+		Note *string `json:"note"`
 		Done *bool   `json:"done"`
 	}
 	if err := json.Unmarshal(line, &r); err != nil {
 		return err
 	}
 	switch {
-	case r.Done != nil:
+	case r.Done != nil || r.Note != nil:
 	case r.Val != nil:
 		h.addEval(Eval{r.Step.Step, *r.Val})
 	default:

@@ -34,11 +34,13 @@ func TestLinesAreTheDocumentedObjects(t *testing.T) {
 	require.NoError(t, l.Step(step(1, 10.98)))
 	require.NoError(t, l.Step(withMFU))
 	require.NoError(t, l.Eval(Eval{2, 11}))
+	require.NoError(t, l.Note(Note{2, "disk full"}))
 	require.NoError(t, l.Done(Done{Done: true, Steps: 2, Loss: 4, ValLoss: &val, Seconds: 1.5}))
 	require.NoError(t, l.Done(Done{Steps: 2, Loss: Number(math.Inf(1)), Error: "loss is not finite"}))
 	require.Equal(t, `{"step":1,"loss":10.98,"grad_norm":1.5,"lr":0.0006,"tokens_per_s":1000,"step_ms":250,"memory_bytes":3145728}
 {"step":2,"loss":null,"grad_norm":1.5,"lr":0.0006,"tokens_per_s":1000,"step_ms":250,"memory_bytes":3145728,"mfu":0.25}
 {"step":2,"val_loss":11}
+{"step":2,"note":"disk full"}
 {"done":true,"steps":2,"loss":4,"val_loss":3,"seconds":1.5}
 {"done":false,"steps":2,"loss":null,"seconds":0,"error":"loss is not finite"}
 `, out.String())
@@ -75,6 +77,7 @@ func TestHistoryAcrossACrash(t *testing.T) {
 	session(4, 7, 2)
 	l, err := AppendLines(name)
 	require.NoError(t, err)
+	require.NoError(t, l.Note(Note{7, "noted"}))
 	require.NoError(t, l.Done(Done{Done: true}))
 	require.NoError(t, l.Close())
 
@@ -267,12 +270,14 @@ func TestPlainProgress(t *testing.T) {
 		now = now.Add(400 * time.Millisecond)
 	}
 	require.NoError(t, p.Eval(Eval{15, 2.25}))
+	require.NoError(t, p.Note(Note{15, "noted"}))
 	val := Number(2.25)
 	require.NoError(t, p.Done(Done{Steps: 15, Loss: 2, ValLoss: &val, Seconds: 61.5}))
 	require.Equal(t, `step 11/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, 3.0 MiB, 1s left
 step 14/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, 3.0 MiB, 0s left
 step 15/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, MFU 12.3%, 3.0 MiB, 0s left
 step 15: validation loss 2.2500
+step 15: noted
 15 steps in 1m1.5s, loss 2.0000, validation loss 2.2500
 `, out.String())
 }
@@ -296,6 +301,7 @@ func TestBarOnATerminal(t *testing.T) {
 	require.NoError(t, p.Eval(Eval{0, 9}))
 	require.NoError(t, p.Step(step(1, 2)))
 	time.Sleep(200 * time.Millisecond)
+	require.NoError(t, p.Note(Note{1, "noted"}))
 	require.NoError(t, p.Done(Done{Steps: 1, Loss: 2})) // stopped early
 	require.NoError(t, p.Close())
 	require.NoError(t, terminal.Close())
@@ -303,6 +309,7 @@ func TestBarOnATerminal(t *testing.T) {
 	require.Contains(t, text, "step 1/4")
 	require.Contains(t, text, "loss 2.0000, grad norm 1.500")
 	require.Contains(t, text, "val 9.0000")
+	require.Contains(t, text, "step 1: noted")
 	require.Contains(t, text, "1 steps in 0s, loss 2.0000")
 }
 
@@ -332,6 +339,7 @@ type failing struct{ told int }
 
 func (f *failing) Step(Step) error { f.told++; return errors.New("disk full") }
 func (f *failing) Eval(Eval) error { f.told++; return nil }
+func (f *failing) Note(Note) error { f.told++; return nil }
 func (f *failing) Done(Done) error { f.told++; return nil }
 func (f *failing) Close() error    { f.told++; return nil }
 
@@ -339,6 +347,6 @@ func TestMultiTellsAll(t *testing.T) {
 	a, b := &failing{}, &failing{}
 	m := Multi{a, b}
 	require.ErrorContains(t, m.Step(Step{}), "disk full\ndisk full")
-	require.NoError(t, errors.Join(m.Eval(Eval{}), m.Done(Done{}), m.Close()))
-	require.Equal(t, []int{4, 4}, []int{a.told, b.told})
+	require.NoError(t, errors.Join(m.Eval(Eval{}), m.Note(Note{}), m.Done(Done{}), m.Close()))
+	require.Equal(t, []int{5, 5}, []int{a.told, b.told})
 }

@@ -91,6 +91,13 @@ func (p *plain) Eval(r Eval) error {
 	return err
 }
 
+func (p *plain) Note(r Note) error {
+	_, err := fmt.Fprintln(p.w, noteLine(r))
+	return err
+}
+
+func noteLine(r Note) string { return fmt.Sprintf("step %d: %s", r.Step, r.Text) }
+
 func (p *plain) Done(r Done) error {
 	_, err := fmt.Fprintln(p.w, summary(r))
 	return err
@@ -135,6 +142,11 @@ func (b *bar) Step(r Step) error {
 func (b *bar) Eval(r Eval) error {
 	b.val = fmt.Sprintf(", val %.4f", float64(r.Loss))
 	return nil
+}
+
+func (b *bar) Note(r Note) error {
+	_, err := b.progress.Write([]byte(noteLine(r) + "\n"))
+	return err
 }
 
 func (b *bar) Done(r Done) error {

@@ -11,6 +11,9 @@ import (
 // Number is a float64 whose JSON is null where JSON has no number for it: NaN and the infinities.
 type Number float64
 
+// NaN is what a number is that is not known.
+func NaN() Number { return Number(math.NaN()) }
+
 // MarshalJSON implements json.Marshaler.
 func (n Number) MarshalJSON() ([]byte, error) {
 	v := float64(n)
@@ -49,6 +52,12 @@ type Eval struct {
 	Loss Number `json:"val_loss"`
 }
 
+// Note is something that a person should know: a checkpoint that could not be written, a spike of the loss.
+type Note struct {
+	Step int64  `json:"step"`
+	Text string `json:"note"`
+}
+
 // Done is the end of a run.
 type Done struct {
 	Done    bool    `json:"done"` // whether all steps were taken
@@ -63,6 +72,7 @@ type Done struct {
 type Sink interface {
 	Step(Step) error
 	Eval(Eval) error
+	Note(Note) error
 	// Done is the last call but Close.
 	Done(Done) error
 	Close() error
@@ -76,6 +86,9 @@ func (m Multi) Step(r Step) error { return m.each(func(s Sink) error { return s.
 
 // Eval implements Sink.
 func (m Multi) Eval(r Eval) error { return m.each(func(s Sink) error { return s.Eval(r) }) }
+
+// Note implements Sink.
+func (m Multi) Note(r Note) error { return m.each(func(s Sink) error { return s.Note(r) }) }
 
 // Done implements Sink.
 func (m Multi) Done(r Done) error { return m.each(func(s Sink) error { return s.Done(r) }) }

@@ -1,0 +1,202 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"blutrain/formats"
+	"blutrain/runtime"
+	"blutrain/train/data"
+	"blutrain/train/logs"
+)
+
+// run takes steps until the last, an error, or the end of the context.
+func (l *loop) run(ctx context.Context) error {
+	for l.step < l.Steps {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w after step %d of %d", ErrInterrupted, l.step, l.Steps)
+		}
+		if err := l.takeStep(); err != nil {
+			return fmt.Errorf("step %d: %w", l.step+1, err)
+		}
+		if err := l.afterStep(); err != nil {
+			return fmt.Errorf("after step %d: %w", l.step, err)
+		}
+	}
+	return nil
+}
+
+// takeStep accumulates the step's micro-batches, updates the parameters, and reports.
+func (l *loop) takeStep() error {
+	step, batch := l.step+1, l.manifest.Train.Batch
+	begin := time.Now()
+	lr := l.schedule.LR(step)
+	for micro := range batch.Accumulate {
+		rows, err := l.loader.Next()
+		if err != nil {
+			return err
+		}
+		scalars := runtime.Scalars{"first": 0, "seed": l.stepSeed(step, micro)}
+		if micro == 0 {
+			scalars["first"] = 1
+		}
+		if _, err := l.Program.Call("accumulate", inputs(rows, batch.B, batch.S), scalars); err != nil {
+			return err
+		}
+	}
+	out, err := l.Program.Call("apply", nil, runtime.Scalars{"lr": lr, "step": float64(step)})
+	if err != nil {
+		return err
+	}
+	elapsed := time.Since(begin).Seconds()
+	tokens := float64(batch.B * batch.S * batch.Accumulate * int64(l.Group.World()))
+	r := logs.Step{
+		Step: step, Loss: scalar(out, "loss"), GradNorm: scalar(out, "grad_norm"), LR: logs.Number(lr),
+		TokensPerSec: logs.Number(tokens / elapsed), Milliseconds: logs.Number(1000 * elapsed),
+		MemoryBytes: l.Program.MemoryInUse(), MFU: l.utilization(elapsed),
+	}
+	if err := l.sink.Step(r); err != nil {
+		return err
+	}
+	if err := finite(r); err != nil {
+		return err
+	}
+	l.step, l.last = step, r
+	return nil
+}
+
+// finite is an error when the step has produced a number that is none: parameters are lost from here on.
+func finite(r logs.Step) error {
+	for _, v := range []struct {
+		what  string
+		value logs.Number
+	}{{"loss", r.Loss}, {"norm of the gradient", r.GradNorm}} {
+		if x := float64(v.value); math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("the %s is %v", v.what, x)
+		}
+	}
+	return nil
+}
+
+// afterStep reports on checkpoints, and evaluates and saves when it is time.
+func (l *loop) afterStep() error {
+	if text := l.spikes.add(float64(l.last.Loss)); text != "" {
+		if err := l.note(text); err != nil {
+			return err
+		}
+	}
+	if l.writer != nil {
+		// The next save may succeed, and training need not stop for this one.
+		if err := l.writer.Err(); err != nil {
+			l.failed = append(l.failed, err)
+			if err := l.note(err.Error()); err != nil {
+				return err
+			}
+		}
+	}
+	last := l.step == l.Steps
+	if l.Val != nil && (last || l.ValEvery > 0 && l.step%l.ValEvery == 0) {
+		if err := l.evaluate(); err != nil {
+			return err
+		}
+	}
+	if l.CheckpointEvery > 0 && l.step%l.CheckpointEvery == 0 && !last {
+		return l.save()
+	}
+	return nil
+}
+
+func (l *loop) note(text string) error { return l.sink.Note(logs.Note{Step: l.step, Text: text}) }
+
+// evaluate reports the mean loss on the validation data: always the same batches, from its beginning.
+func (l *loop) evaluate() error {
+	mean, err := Evaluate(l.Program, l.Val, l.loaderConfig(true), l.ValBatches)
+	if err != nil {
+		return fmt.Errorf("evaluation: %w", err)
+	}
+	value := logs.Number(mean)
+	l.val = &value
+	return l.sink.Eval(logs.Eval{Step: l.step, Loss: value})
+}
+
+// Evaluate gives the mean loss of a program over batches of the data from its beginning; 0 batches: all whole ones.
+func Evaluate(p runtime.Program, shards *data.Shards, c data.Config, batches int64) (float64, error) {
+	c.Sequential = true
+	loader, err := data.NewLoader(shards, c, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer loader.Close()
+	if batches <= 0 || batches > loader.Batches() {
+		batches = loader.Batches()
+	}
+	sum, count := 0.0, 0.0
+	for range batches {
+		rows, err := loader.Next()
+		if err != nil {
+			return 0, err
+		}
+		out, err := p.Call("eval", inputs(rows, c.B, c.S), runtime.Scalars{"seed": 0})
+		if err != nil {
+			return 0, err
+		}
+		sum += float64(scalar(out, "loss_sum"))
+		count += float64(scalar(out, "count"))
+	}
+	return sum / count, nil
+}
+
+// stepSeed is the seed of one micro-batch, the same when the step is taken again after a resumption.
+func (l *loop) stepSeed(step, micro int64) float64 {
+	x := data.Mix(l.seed ^ data.Mix(uint64(step)^data.Mix(uint64(micro)^data.Mix(uint64(l.Group.Rank())))))
+	return float64(x & MaxSeed)
+}
+
+// utilization is the share of the device's peak that a step of this duration used.
+func (l *loop) utilization(seconds float64) *logs.Number {
+	if l.PeakFlops <= 0 {
+		return nil
+	}
+	accumulate, _ := l.manifest.Function("accumulate")
+	apply, _ := l.manifest.Function("apply")
+	flops := accumulate.Flops*float64(l.manifest.Train.Batch.Accumulate) + apply.Flops
+	share := logs.Number(flops / seconds / l.PeakFlops)
+	return &share
+}
+
+func inputs(b data.Batch, rows, columns int64) map[string]runtime.Array {
+	return map[string]runtime.Array{
+		tokensName:  runtime.Array(formats.FromInt32s(b.Tokens, rows, columns)),
+		targetsName: runtime.Array(formats.FromInt32s(b.Targets, rows, columns)),
+	}
+}
+
+// scalar reads an output of one element; checkFunctions has seen that it is there.
+func scalar(out map[string]runtime.Array, name string) logs.Number {
+	return logs.Number(formats.Tensor(out[name]).Float64s()[0])
+}
+
+// spikes finds losses far above the recent ones: more than six standard deviations and a tenth above a moving average.
+type spikes struct {
+	seen           int
+	mean, variance float64
+}
+
+// add takes the next loss and says so when it is a spike. The first 50 losses, which fall fast, only teach it.
+func (s *spikes) add(loss float64) string {
+	const warmup, weight = 50, 0.05
+	text := ""
+	if limit := s.mean + math.Max(6*math.Sqrt(s.variance), 0.1*math.Abs(s.mean)); s.seen >= warmup && loss > limit {
+		text = fmt.Sprintf("the loss jumped to %.4f, the steps before had %.4f on average", loss, s.mean)
+	}
+	if s.seen == 0 {
+		s.mean = loss
+	}
+	s.seen++
+	d := loss - s.mean
+	s.mean += weight * d
+	s.variance = (1 - weight) * (s.variance + weight*d*d)
+	return text
+}
