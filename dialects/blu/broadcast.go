@@ -34,7 +34,7 @@ func verifyBroadcast(op *ir.Op) error {
 // CheckBroadcast says why a shape can't be broadcast to another along those axes.
 func CheckBroadcast(from, to, axes []int64) error {
 	if len(axes) != len(from) {
-		return fmt.Errorf("x is %s (rank %d), axes has %d entries", ir.ShapeString(from), len(from), len(axes))
+		return fmt.Errorf("x is %s (rank %d), axes has length %d", ir.ShapeString(from), len(from), len(axes))
 	}
 	for i, a := range axes {
 		switch {

@@ -67,7 +67,7 @@ func inferDot(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
 
 func pairAxes(what string, lhs, l, rhs, r []int64) error {
 	if len(l) != len(r) {
-		return fmt.Errorf("lhs has %d %s axes, rhs has %d", len(l), what, len(r))
+		return fmt.Errorf("numbers of %s axes disagree: %d of lhs, %d of rhs", what, len(l), len(r))
 	}
 	for i := range l {
 		if lhs[l[i]] != rhs[r[i]] {

@@ -36,7 +36,7 @@ func define(def ir.OpDef) *ir.OpDef {
 func checkOperands(defs []ir.OperandDef, operands []*ir.Value) error {
 	variadic := len(defs) == 1 && defs[0].Arity == ir.Variadic
 	if !variadic && len(operands) != len(defs) {
-		return fmt.Errorf("%d operands given, %d expected", len(operands), len(defs))
+		return fmt.Errorf("%d operands are needed, not %d", len(defs), len(operands))
 	}
 	for i, v := range operands {
 		d := defs[min(i, len(defs)-1)]
@@ -45,7 +45,7 @@ func checkOperands(defs []ir.OperandDef, operands []*ir.Value) error {
 			if variadic {
 				name = fmt.Sprintf("operand %d", i)
 			}
-			return fmt.Errorf("%s is a %s, a %s is expected", name, v.Type(), d.Type.Doc)
+			return fmt.Errorf("%s is a %s, expected: %s", name, v.Type(), d.Type.Doc)
 		}
 	}
 	return nil
@@ -58,7 +58,7 @@ func checkAttrs(defs []ir.AttrDef, attrs ir.Attrs) error {
 		case a == nil && !d.Optional:
 			return fmt.Errorf("attribute %q is missing", d.Name)
 		case a != nil && !d.Kind.Accepts(a):
-			return fmt.Errorf("attribute %q is %s, a %s is expected", d.Name, a, d.Kind)
+			return fmt.Errorf("attribute %q is %s, expected: %s", d.Name, a, d.Kind)
 		}
 	}
 	return nil
@@ -67,7 +67,7 @@ func checkAttrs(defs []ir.AttrDef, attrs ir.Attrs) error {
 func checkResults(defs []ir.ResultDef, types []ir.Type) error {
 	for i, t := range types {
 		if !defs[i].Type.OK(t) {
-			return fmt.Errorf("result %s would be a %s, which is no %s or too large to address", defs[i].Name, t, defs[i].Type.Doc)
+			return fmt.Errorf("result %s would be a %s: expected is a %s of a size that can be addressed", defs[i].Name, t, defs[i].Type.Doc)
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ var RandomNormal = define(ir.OpDef{
 
 func verifyRandom(op *ir.Op) error {
 	if t, ok := op.Operand(0).Elem().(*ir.IntegerType); !ok || t.Width != 64 {
-		return located(op, fmt.Errorf("seed is a %s, an i64 is expected", op.Operand(0).Elem()))
+		return located(op, fmt.Errorf("seed is %s, expected: i64", op.Operand(0).Elem()))
 	}
 	if std := op.Attrs().FloatOr("std", 0); !(std >= 0) {
 		return located(op, fmt.Errorf("std is %g, it can't be negative", std))

@@ -124,7 +124,7 @@ func foldReshape(c *ir.Context, op *ir.Op, consts []ir.Attr) []ir.FoldResult {
 func inferTranspose(c *ir.Context, in ir.InferInput) ([]ir.Type, error) {
 	x, perm := in.Operands[0], in.Attrs.Ints("perm")
 	if len(perm) != len(x.Shape()) {
-		return nil, fmt.Errorf("x is %s (rank %d), perm names %d axes", ir.ShapeString(x.Shape()), len(x.Shape()), len(perm))
+		return nil, fmt.Errorf("x is %s (rank %d), perm has length %d", ir.ShapeString(x.Shape()), len(x.Shape()), len(perm))
 	}
 	if err := axesOf("perm", perm, "x", x.Shape()); err != nil {
 		return nil, err
