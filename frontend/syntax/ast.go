@@ -24,8 +24,12 @@ type Node interface{ Pos() Span }
 type File struct {
 	Span
 	Name  string
+	Src   string
 	Items []Item
 }
+
+// Text is what the person wrote in a span.
+func (f *File) Text(s Span) string { return f.Src[s.Start.Offset:s.End.Offset] }
 
 // Range places a span in the file.
 func (f *File) Range(s Span) diag.Range {

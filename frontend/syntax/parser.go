@@ -39,7 +39,7 @@ type parser struct {
 type bail struct{}
 
 func newParser(name, src string) *parser {
-	p := &parser{file: &File{Name: name}}
+	p := &parser{file: &File{Name: name, Src: src}}
 	p.toks = lex(src, p.errorf)
 	p.prev.End = diag.Pos{Line: 1, Col: 1}
 	p.skipComments()
