@@ -67,7 +67,7 @@ func evalBroadcast(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
 	return out, nil
 }
 
-// foldBroadcast: to the same shape it is nothing; of a splat it is a splat; two in a row are one.
+// foldBroadcast: to the same shape it is nothing; of a splat it is a splat.
 func foldBroadcast(c *ir.Context, op *ir.Op, consts []ir.Attr) []ir.FoldResult {
 	x := op.Operand(0)
 	if x.Type() == op.Result(0).Type() {
@@ -76,17 +76,7 @@ func foldBroadcast(c *ir.Context, op *ir.Op, consts []ir.Attr) []ir.FoldResult {
 	if v, ok := splatValue(consts[0]); ok {
 		return toSplat(c, op, v)
 	}
-	if !x.DefinedBy(op.Def()) {
-		return nil
-	}
-	outer, inner := op.Attrs().Ints("axes"), x.Op().Attrs().Ints("axes")
-	axes := make([]int64, len(inner))
-	for i, a := range inner {
-		axes[i] = outer[a]
-	}
-	op.SetOperand(0, x.Op().Operand(0))
-	op.SetAttr("axes", c.I64s(axes...))
-	return inPlace(op)
+	return nil
 }
 
 // trailingAxes is the axes that align a shape of that rank with the end of a larger one.

@@ -113,6 +113,3 @@ func smallType(t ir.Type) bool {
 }
 
 func itoa(i int) string { return strconv.Itoa(i) }
-
-// inPlace is the answer of a folder that changed the operation itself: its own results.
-func inPlace(op *ir.Op) []ir.FoldResult { return toValue(op.Results()...) }

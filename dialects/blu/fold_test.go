@@ -1,9 +1,11 @@
 package blu
 
 import (
+	"strings"
 	"testing"
 
 	"blutrain/ir"
+	"blutrain/ir/rewrite"
 	"github.com/stretchr/testify/require"
 )
 
@@ -111,25 +113,62 @@ func TestFoldToConstant(t *testing.T) {
 	require.Nil(t, n.fold(bad), "the error is left for run time")
 }
 
-// Two of a kind in a row become one, in place, and still give the same values.
-func TestFoldInPlace(t *testing.T) {
-	n := newBench(t)
-	x := n.arg(n.normal(1, 2, 3, 4))
-	v := n.arg(n.normal(2, 4))
-	for name, twice := range map[string]*ir.Value{
-		"reshape":   n.b.ReshapeTo(n.b.ReshapeTo(x, 6, 4), 24),
-		"transpose": n.b.Transpose(n.b.Transpose(x, dims(2, 0, 1)), dims(1, 0, 2)),
-		"broadcast": n.b.BroadcastTo(n.b.BroadcastTo(v, dims(1), dims(3, 4)), dims(0, 2), dims(3, 2, 4)),
-		"slice":     n.b.Slice(n.b.Slice(x, dims(0, 1, 0), dims(2, 3, 4), dims(1, 1, 3)), dims(1, 0, 1), dims(2, 2, 2), dims(1, 1, 1)),
-		"empty":     n.b.Slice(n.b.Slice(x, dims(0, 1, 0), dims(2, 3, 4), dims(1, 1, 3)), dims(1, 2, 1), dims(2, 2, 2), dims(1, 1, 1)),
-		"concat":    n.b.Concat([]*ir.Value{x, n.arg(n.f64(dims(2, 0, 4))), x}, 1),
+// Rules reach the form that is written, and the values stay the same.
+func TestCanonical(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		build func(n *bench, x *ir.Value) *ir.Value // x is f64 [2, 3, 4]
+		want  string                                // the operations left
+	}{
+		{"reshapes", func(n *bench, x *ir.Value) *ir.Value { return n.b.ReshapeTo(n.b.ReshapeTo(x, 6, 4), 24) }, "reshape"},
+		{"reshapes there and back", func(n *bench, x *ir.Value) *ir.Value { return n.b.ReshapeTo(n.b.ReshapeTo(x, 6, 4), 2, 3, 4) }, ""},
+		{"transposes", func(n *bench, x *ir.Value) *ir.Value {
+			return n.b.Transpose(n.b.Transpose(x, dims(2, 0, 1)), dims(1, 0, 2))
+		}, "transpose"},
+		{"transposes there and back", func(n *bench, x *ir.Value) *ir.Value {
+			return n.b.Transpose(n.b.Transpose(x, dims(2, 0, 1)), dims(1, 2, 0))
+		}, ""},
+		{"broadcasts", func(n *bench, x *ir.Value) *ir.Value {
+			return n.b.BroadcastTo(n.b.BroadcastTo(x, dims(1, 2, 3), dims(5, 2, 3, 4)), dims(0, 2, 3, 4), dims(5, 2, 2, 3, 4))
+		}, "broadcast"},
+		{"slices", func(n *bench, x *ir.Value) *ir.Value {
+			return n.b.Slice(n.b.Slice(x, dims(0, 1, 0), dims(2, 3, 4), dims(1, 1, 3)), dims(1, 0, 1), dims(2, 2, 2), dims(1, 1, 1))
+		}, "slice"},
+		{"slices to nothing", func(n *bench, x *ir.Value) *ir.Value {
+			return n.b.Slice(n.b.Slice(x, dims(0, 1, 0), dims(2, 3, 4), dims(1, 1, 3)), dims(1, 2, 1), dims(2, 2, 2), dims(1, 1, 1))
+		}, "slice"},
+		{"empty parts", func(n *bench, x *ir.Value) *ir.Value {
+			return n.b.Concat([]*ir.Value{x, n.b.Slice(x, dims(0, 0, 0), dims(2, 0, 4), dims(1, 1, 1)), x}, 1)
+		}, "concat"},
+		{"nested parts", func(n *bench, x *ir.Value) *ir.Value {
+			return n.b.Concat([]*ir.Value{x, n.b.Concat([]*ir.Value{n.b.Exp(x), x}, 1)}, 1)
+		}, "exp concat"},
+		{"parts across", func(n *bench, x *ir.Value) *ir.Value {
+			y := n.b.Concat([]*ir.Value{x, x}, 1)
+			return n.b.Concat([]*ir.Value{y, y}, 1)
+		}, "concat concat"},
+		{"casts that widen", func(n *bench, x *ir.Value) *ir.Value {
+			small := n.b.CastTo(x, n.ctx.Float(ir.BF16))
+			return n.b.CastTo(n.b.CastTo(small, n.ctx.F32()), n.ctx.F64())
+		}, "cast cast"},
+		{"casts that round", func(n *bench, x *ir.Value) *ir.Value {
+			return n.b.CastTo(n.b.CastTo(x, n.ctx.Float(ir.BF16)), n.ctx.F64())
+		}, "cast cast"},
+		{"negations", func(n *bench, x *ir.Value) *ir.Value { return n.b.Add(n.b.Neg(x), n.b.Exp(x)) }, "exp sub"},
 	} {
-		before := n.eval(twice)[0]
-		operands := twice.Op().Operands()
-		got := n.fold(twice)
-		require.Len(t, got, 1, name)
-		require.Same(t, twice, got[0].Value, name)
-		require.NotEqual(t, operands, twice.Op().Operands(), name)
-		require.Equal(t, before, n.eval(twice)[0], name)
+		n := newBench(t)
+		v := c.build(n, n.arg(n.normal(1, 2, 3, 4)))
+		before := n.eval(v)[0]
+		keep := n.b.CreateState(n.ctx.LookupOp("test.keep"), ir.OpState{Operands: []*ir.Value{v}})
+		_, err := rewrite.Greedy(n.ctx, n.block.ParentOp(), Canonical, rewrite.Options{})
+		require.NoError(t, err, c.name)
+		v = keep.Operand(0)
+		keep.Erase()
+		var left []string
+		for op := range n.block.Ops() {
+			left = append(left, op.Def().Name)
+		}
+		require.Equal(t, c.want, strings.Join(left, " "), c.name)
+		require.Equal(t, before, n.eval(v)[0], c.name)
 	}
 }
