@@ -44,6 +44,7 @@ func (t *trainer) buildApply() (*ir.Op, error) {
 			f.write(s, states2[k])
 		}
 	}
+	f.Builder.At(t.minimize.Loc())
 	f.output("loss", f.Mul(sum, inverse))
 	f.output("grad_norm", norm)
 	return f.finish(), nil

@@ -47,11 +47,21 @@ func (in input) elem(c *ir.Context) ir.Type {
 
 func newProgram(t *testing.T, inputs []input, body build) *program {
 	t.Helper()
+	return newProgramOf(t, ir.F64, inputs, body)
+}
+
+// newProgramOf makes the program with floating-point arguments of another kind.
+func newProgramOf(t *testing.T, kind ir.FloatKind, inputs []input, body build) *program {
+	t.Helper()
 	c := dialects.NewContext()
 	f := newFunction(c, "f", c.FileLoc("test.blu", 1, 1))
 	var args []*ir.Value
 	for _, in := range inputs {
-		args = append(args, f.arg(c.Tensor(in.shape, in.elem(c)), f.Loc))
+		elem := in.elem(c)
+		if ir.IsFloat(elem) {
+			elem = c.Float(kind)
+		}
+		args = append(args, f.arg(c.Tensor(in.shape, elem), f.Loc))
 	}
 	for _, v := range body(f.Builder, args) {
 		f.result(v)

@@ -55,9 +55,20 @@ func (f *function) arg(t ir.Type, loc *ir.Location, role ...ir.NamedAttr) *ir.Va
 
 // inputs adds the arguments of a function of the model, with the roles it gives them.
 func (f *function) inputs(model *ir.Op) []*ir.Value {
+	return f.inputsBut(model, nil)
+}
+
+// inputsBut adds the arguments of a function of the model, but for those whose role as a scalar is known: they are
+// constants.
+func (f *function) inputsBut(model *ir.Op, known map[string]float64) []*ir.Value {
 	var args []*ir.Value
 	for i, a := range model.Body().Args() {
-		args = append(args, f.arg(a.Type(), a.Loc(), roles(model, "arg_attrs", i)...))
+		role := roles(model, "arg_attrs", i)
+		if v, ok := known[ir.Attrs(role).Str(scalarAttr)]; ok {
+			args = append(args, f.Splat(a.Type(), v))
+		} else {
+			args = append(args, f.arg(a.Type(), a.Loc(), role...))
+		}
 	}
 	return args
 }
@@ -77,11 +88,11 @@ func (f *function) result(v *ir.Value, role ...ir.NamedAttr) {
 	f.ret.SetOperands(append(f.ret.Operands(), v))
 }
 
-// dropUnusedStates removes the arguments that read a storage for nothing.
-func (f *function) dropUnusedStates() {
+// dropUnused removes arguments that are not used, unless the caller gives them as inputs.
+func (f *function) dropUnused() {
 	for i := len(f.args) - 1; i >= 0; i-- {
 		role := ir.Attrs(f.args[i].(*ir.DictAttr).Entries)
-		if role.Get(stateAttr) != nil && f.body.Arg(i).Unused() {
+		if role.Get(inputAttr) == nil && f.body.Arg(i).Unused() {
 			f.body.EraseArg(i)
 			f.args = slices.Delete(f.args, i, i+1)
 		}

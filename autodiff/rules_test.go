@@ -230,3 +230,14 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
+
+// The gradient has its operands' types also in narrow formats, where statistics are wider.
+func TestRulesInOtherTypes(t *testing.T) {
+	for _, rc := range ruleCases {
+		for _, kind := range []ir.FloatKind{ir.F32, ir.BF16} {
+			p := newProgramOf(t, kind, rc.inputs, rc.body)
+			g := p.vjp(p.vjp(p.fn))
+			require.Equal(t, kind, g.Body().Arg(0).Elem().(*ir.FloatType).Kind)
+		}
+	}
+}

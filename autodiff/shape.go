@@ -10,21 +10,15 @@ import (
 func broadcast(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
 	x, axes := op.Operand(0), op.Attrs().Ints("axes")
 	from, to := x.Shape(), op.Result(0).Shape()
-	var copied, kept []int64 // dimensions of the result; kept in order of x's
+	var copied []int64
 	for d := range int64(len(to)) {
 		if i := slices.Index(axes, d); i < 0 || from[i] != to[d] {
 			copied = append(copied, d)
 		}
 	}
-	for i, d := range axes {
-		if from[i] == to[d] {
-			kept = append(kept, d)
-		}
-	}
 	if len(copied) > 0 {
 		dy = r.ReduceSum(dy, copied)
 	}
-	dy = r.permute(dy, order(kept))
 	return one(r.ReshapeTo(dy, from...))
 }
 
@@ -121,19 +115,6 @@ func inverse(perm []int64) []int64 {
 		inv[p] = int64(i)
 	}
 	return inv
-}
-
-// order is, for each of some different numbers, how many are smaller.
-func order(ns []int64) []int64 {
-	out := make([]int64, len(ns))
-	for i, n := range ns {
-		for _, m := range ns {
-			if m < n {
-				out[i]++
-			}
-		}
-	}
-	return out
 }
 
 // except lists the dimensions of a tensor of that rank that are not among axes, ascending.

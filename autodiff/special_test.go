@@ -123,3 +123,18 @@ func TestUnusedArgument(t *testing.T) {
 	}, []float64{1, 2}, []float64{3, 4})
 	require.Equal(t, [][]float64{{3, 4}, {0, 0}}, ds)
 }
+
+// A value that a select takes on one of its ways only needs no guard: what is not taken there counts elsewhere.
+func TestNoGuardBesideASelect(t *testing.T) {
+	p := newProgram(t, []input{dims(3)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+		y := b.Exp(in[0])
+		return single(b.Add(y, b.Select(b.Compare(in[0], number(b, y, 0), "gt"), y, in[0])))
+	})
+	comparisons := 0
+	for op := range p.vjp(p.fn).Body().Ops() {
+		if op.Is(blu.Compare) {
+			comparisons++
+		}
+	}
+	require.Equal(t, 1, comparisons)
+}

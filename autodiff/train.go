@@ -7,6 +7,7 @@ import (
 	"blutrain/dialects/blu"
 	"blutrain/dialects/fn"
 	"blutrain/ir"
+	"blutrain/ir/rewrite"
 )
 
 // Names of the functions a training run calls; a model may not use them for its own.
@@ -23,11 +24,17 @@ const (
 	count   = "count"
 )
 
+// trainingScalar is the run-time scalar by which a model's function asks whether it trains. Here that is known: accumulate
+// does, all others do not.
+const trainingScalar = "training"
+
 func gradName(param string) string { return "grads/" + param }
 
 // Train turns a model, a module as the frontend makes it, into the programs of its functions: straight-line, parameters
 // and optimizer state as arguments and results that name their storage. Every exported function of the model becomes
-// one, and init; with a train block also accumulate, apply and eval.
+// one, and init; with a train block also accumulate, apply and eval. A function that draws random numbers has an argument
+// seed; of one that asks whether it trains (by an argument with the role of the scalar "training") accumulate is the
+// version that does, and the others are versions that don't.
 //
 //	init(seed) -> parameters, optimizer state
 //	accumulate(parameters, gradients, loss_sum, count, inputs, first) -> gradients', loss_sum', count'
@@ -214,35 +221,43 @@ func (t *trainer) readParams(f *function) []*ir.Value {
 }
 
 // body copies a function of the model into f, which has the parameters as arguments already.
-func (t *trainer) body(f *function, model *ir.Op) ([]*ir.Value, error) {
+func (t *trainer) body(f *function, model *ir.Op, training float64) ([]*ir.Value, error) {
 	in := inliner{module: t.module, params: f.params}
-	return in.copy(f.Builder.Builder, model, f.inputs(model), nil)
+	return in.copy(f.Builder.Builder, model, f.inputsBut(model, map[string]float64{trainingScalar: training}), nil)
 }
 
 func (t *trainer) buildExported(model *ir.Op) (*ir.Op, error) {
 	f := newFunction(t.c, ir.SymName(model), model.Loc())
 	t.readParams(f)
-	outs, err := t.body(f, model)
+	outs, err := t.body(f, model, 0)
 	if err != nil {
 		return nil, err
 	}
 	for i, v := range outs {
 		f.result(v, roles(model, "res_attrs", i)...)
 	}
-	f.dropUnusedStates()
-	return f.finish(), nil
+	return f.finishInference()
 }
 
 func (t *trainer) buildEval() (*ir.Op, error) {
 	f := newFunction(t.c, Eval, t.minimize.Loc())
 	t.readParams(f)
-	outs, err := t.body(f, t.minimize)
+	outs, err := t.body(f, t.minimize, 0)
 	if err != nil {
 		return nil, err
 	}
 	f.output(lossSum, outs[0])
 	f.output(count, outs[1])
-	f.dropUnusedStates()
+	return f.finishInference()
+}
+
+// finishInference finishes a function that does not train: what only training does, and the arguments only that uses, are
+// folded away.
+func (f *function) finishInference() (*ir.Op, error) {
+	if _, err := rewrite.Greedy(f.Ctx, f.op, nil, rewrite.Options{}); err != nil {
+		return nil, err
+	}
+	f.dropUnused()
 	return f.finish(), nil
 }
 
@@ -255,7 +270,7 @@ func (t *trainer) buildAccumulate() (*ir.Op, error) {
 	}
 	scalar := t.c.Tensor(nil, t.c.F32())
 	sums = append(sums, f.state(lossSum, scalar, f.Loc), f.state(count, scalar, f.Loc))
-	loss, err := t.body(f, t.minimize)
+	loss, err := t.body(f, t.minimize, 1)
 	if err != nil {
 		return nil, err
 	}

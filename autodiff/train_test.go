@@ -321,4 +321,34 @@ func TestRandomStreams(t *testing.T) {
 	}
 }
 
+// Dropout: accumulate draws a mask from its seed, eval and the model's functions neither drop nor ask for a seed.
+func TestTrainingScalar(t *testing.T) {
+	m := newModel(t, "mlp-small.inputs", []string{"w1"}, 0)
+	c := m.c
+	f := newFunction(c, "loss", f0(c))
+	x := m.input(f, "x", m.typeOf("x"))
+	seed, training := f.scalar("seed", c.I64()), f.scalar("training", c.I1())
+	y := linear(f.Builder, x, m.get(f.Builder, "w1"), nil)
+	u := f.RandomUniform(seed, 0, y.Type().(*ir.TensorType))
+	dropped := f.Select(f.Compare(u, number(f.Builder, u, 0.5), "ge"), f.Add(y, y), number(f.Builder, y, 0))
+	y = f.Select(f.Fill(training, y.Shape()), dropped, y)
+	f.output("sum", f.ReduceSum(f.Mul(y, y), []int64{0, 1}))
+	f.output("count", f.Splat(c.Tensor(nil, c.F32()), 130))
+	m.add(f, false)
+	r := m.train(1, m.sgd()...)
+
+	given := m.batch("x")
+	sum := r.call(Eval, given)[lossSum].Data[0]
+	require.Equal(t, sum, r.call("loss", given)["sum"].Data[0])
+	given["first"] = scalar(1)
+	sums := map[float64]bool{}
+	for s := range 3 {
+		given["seed"] = scalar(float64(s))
+		r.call(Accumulate, given)
+		sums[r.storage[lossSum].Data[0]] = true
+		require.InEpsilon(t, 2*sum, r.storage[lossSum].Data[0], 0.5) // twice on average: 130 kept squares of 2y
+	}
+	require.Len(t, sums, 3)
+}
+
 func f0(c *ir.Context) *ir.Location { return c.FileLoc("mlp.blu", 50, 3) }
