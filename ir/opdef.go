@@ -41,8 +41,8 @@ type OpDef struct {
 	Infer func(c *Context, in InferInput) ([]Type, error)
 	// Verify checks what constraints and Infer don't; nil when there is nothing more.
 	Verify func(op *Op) error
-	// Fold simplifies the operation to existing values or constants; nil slice means no change. consts[i] is the i-th
-	// operand's constant or nil.
+	// Fold simplifies the operation to existing values or constants; nil slice means no change, and the operation's own
+	// results that it was simplified in place. consts[i] is the i-th operand's constant or nil.
 	Fold func(c *Context, op *Op, consts []Attr) []FoldResult
 	// Eval is the reference semantics in float64.
 	Eval EvalFunc

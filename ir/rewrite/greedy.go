@@ -152,12 +152,22 @@ func (r *Rewriter) fold(op *ir.Op) bool {
 	for i := range consts {
 		consts[i] = ConstantValue(op.Operand(i))
 	}
+	old := op.Operands()
 	folded := op.Def().Fold(r.Ctx, op, consts)
 	if folded == nil {
 		return false
 	}
 	if len(folded) != op.NumResults() {
 		panic(fmt.Sprintf("%s has %d results, folding gave %d", op.Name(), op.NumResults(), len(folded)))
+	}
+	if len(folded) > 0 && folded[0].Value == op.Result(0) { // in place
+		for _, v := range old {
+			if v.Op() != nil {
+				r.list.push(v.Op())
+			}
+		}
+		r.Changed(op)
+		return true
 	}
 	values := make([]*ir.Value, len(folded))
 	for i, f := range folded {
@@ -167,9 +177,6 @@ func (r *Rewriter) fold(op *ir.Op) bool {
 				return false
 			}
 			values[i] = k
-		}
-		if values[i] == op.Result(i) {
-			return false // folding to itself means no change
 		}
 	}
 	r.Replace(op, values...)

@@ -1,0 +1,110 @@
+package passes
+
+import (
+	"fmt"
+	"reflect"
+
+	"blutrain/ir"
+)
+
+// Table lists the passes of this package.
+var Table = []Pass{
+	{Name: "canonicalize", Summary: "fold constants, drop what is dead, rewrite to the simplest form", Run: plain(canonicalize),
+		After: []After{{"inline", "calls hide what could be simplified across them"}}},
+	{Name: "cse", Summary: "merge equal pure operations", Run: plain(cse),
+		After: []After{{"canonicalize", "equal operations look equal only in canonical form"}}},
+	{Name: "dce", Summary: "drop operations without effect or use, and private symbols that nothing refers to", Run: plain(dce),
+		After: []After{{"inline", "functions are unused only once they are inlined"}}},
+	{Name: "inline", Summary: "replace calls of private functions by their bodies", Run: plain(inline)},
+}
+
+// Pass is one row of a table.
+type Pass struct {
+	Name, Summary string
+	// Options is a struct whose fields are the options, holding the defaults; nil when there are none. See option.
+	Options any
+	// After is the passes that must run first, where both are in a pipeline.
+	After []After
+	// Run does the work on an operation and all that is nested in it.
+	Run func(s *State, op *ir.Op, options any) error
+}
+
+// After is a pass that must run first, and why.
+type After struct{ Pass, Reason string }
+
+// State is what a running pass knows besides the operation it works on.
+type State struct {
+	Ctx      *ir.Context
+	visiting *ir.Op
+}
+
+// Visit says which operation the pass is busy with, so that a crash can name it.
+func (s *State) Visit(op *ir.Op) { s.visiting = op }
+
+// Walk is ir.Walk with Visit.
+func (s *State) Walk(root *ir.Op, visit func(*ir.Op) ir.WalkResult) bool {
+	return ir.Walk(root, func(op *ir.Op) ir.WalkResult {
+		s.Visit(op)
+		return visit(op)
+	})
+}
+
+// plain makes a Run of a function without options.
+func plain(f func(*State, *ir.Op) error) func(*State, *ir.Op, any) error {
+	return func(s *State, op *ir.Op, _ any) error { return f(s, op) }
+}
+
+// With makes a Run of a function with options of type O, the type of the row's Options.
+func With[O any](f func(*State, *ir.Op, O) error) func(*State, *ir.Op, any) error {
+	return func(s *State, op *ir.Op, options any) error { return f(s, op, options.(O)) }
+}
+
+// Check reports what is wrong with a table: names twice or missing, options that aren't, passes that must run before
+// themselves.
+func Check(table []Pass) error {
+	rows := map[string]*Pass{}
+	for i := range table {
+		p := &table[i]
+		if p.Name == "" || p.Summary == "" || p.Run == nil {
+			return fmt.Errorf("pass %d, %q, has no name, summary or function", i, p.Name)
+		}
+		if rows[p.Name] != nil {
+			return fmt.Errorf("two passes are called %s", p.Name)
+		}
+		rows[p.Name] = p
+		if p.Options != nil {
+			if err := checkOptions(reflect.TypeOf(p.Options)); err != nil {
+				return fmt.Errorf("pass %s: %w", p.Name, err)
+			}
+		}
+	}
+	done := map[*Pass]int{}
+	for i := range table {
+		if err := checkOrder(rows, &table[i], done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOrder looks for a pass that comes before itself; done is 1 while a pass is looked at and 2 then.
+func checkOrder(rows map[string]*Pass, p *Pass, done map[*Pass]int) error {
+	switch done[p] {
+	case 1:
+		return fmt.Errorf("pass %s must run before itself", p.Name)
+	case 2:
+		return nil
+	}
+	done[p] = 1
+	for _, a := range p.After {
+		before := rows[a.Pass]
+		if before == nil || a.Reason == "" {
+			return fmt.Errorf("pass %s comes after %q, which is no pass or has no reason", p.Name, a.Pass)
+		}
+		if err := checkOrder(rows, before, done); err != nil {
+			return err
+		}
+	}
+	done[p] = 2
+	return nil
+}
