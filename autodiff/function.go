@@ -6,6 +6,7 @@ import (
 	"blutrain/dialects/blu"
 	"blutrain/dialects/fn"
 	"blutrain/ir"
+	"blutrain/ir/rewrite"
 )
 
 // What an argument or result of an exported function is, as the name of an attribute; its value names the storage.
@@ -99,9 +100,10 @@ func (f *function) dropUnused() {
 	}
 }
 
-// finish gives the function its type.
+// finish erases what is unused and gives the function its type.
 func (f *function) finish() *ir.Op {
 	c := f.Ctx
+	rewrite.EraseDead(f.op)
 	var ins, outs []ir.Type
 	for _, a := range f.body.Args() {
 		ins = append(ins, a.Type())

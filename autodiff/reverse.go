@@ -12,7 +12,7 @@ import (
 // straight-line code: calls inlined, no region that depends on wanted. What the outputs don't depend on gets zeros.
 //
 // Operations of the block that have no rule may be replaced by their decompositions, also such as define outputs: the
-// block's terminator follows.
+// block's terminator follows. Some operations it writes may be left unused.
 func Backward(c *ir.Context, block *ir.Block, outputs, seeds, wanted []*ir.Value) ([]*ir.Value, error) {
 	end := block.Terminator()
 	r := &reverse{
@@ -108,10 +108,18 @@ func (r *reverse) seed(v, seed *ir.Value) error {
 // add sums a contribution into the cotangent of v.
 func (r *reverse) add(v, d *ir.Value, selected bool) {
 	if c, ok := r.cotangent[v]; ok {
-		d = r.Add(c.value, d)
+		d = r.sum(c.value, d)
 		selected = selected && c.selected
 	}
 	r.cotangent[v] = cotangent{d, selected}
+}
+
+// sum adds two contributions.
+func (r *reverse) sum(a, b *ir.Value) *ir.Value {
+	if v := r.joined(a, b); v != nil {
+		return v
+	}
+	return r.Add(a, b)
 }
 
 // walk visits the operations from op back to the first of the block, and passes cotangents from results to operands.

@@ -105,6 +105,27 @@ var ruleCases = []ruleCase{
 	{"slice", "nothing", []input{dims(3, 2)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
 		return []*ir.Value{b.Slice(in[0], []int64{1, 0}, []int64{1, 2}, []int64{1, 1}), in[0]}
 	}},
+	{"slice", "split in three", []input{dims(2, 7)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+		a, m, z := cutLast(b, in[0], 0, 2), cutLast(b, in[0], 2, 5), cutLast(b, in[0], 5, 7)
+		return []*ir.Value{b.Mul(a, z), b.Exp(m)}
+	}},
+	{"slice", "neighbours in the middle, and one apart", []input{dims(9)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+		return []*ir.Value{cutLast(b, in[0], 7, 8), b.Mul(cutLast(b, in[0], 1, 3), cutLast(b, in[0], 3, 5))}
+	}},
+	{"slice", "a part that goes two ways", []input{dims(4), dims(4)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+		x := b.Add(in[0], in[1])
+		return []*ir.Value{b.Exp(cutLast(b, in[0], 0, 2)), cutLast(b, x, 2, 4)}
+	}},
+	{"slice", "overlapping, and twice the same", []input{dims(5)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+		x := cutLast(b, in[0], 1, 4)
+		return []*ir.Value{b.Mul(x, cutLast(b, in[0], 0, 3)), b.Mul(cutLast(b, in[0], 1, 4), x)}
+	}},
+	{"slice", "neighbours along one axis, apart along another", []input{dims(4, 4)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+		x := b.Slice(in[0], []int64{0, 0}, []int64{2, 2}, []int64{1, 1})
+		y := b.Slice(in[0], []int64{2, 2}, []int64{4, 4}, []int64{1, 1})
+		z := b.Slice(in[0], []int64{0, 2}, []int64{2, 4}, []int64{1, 1})
+		return []*ir.Value{b.Mul(b.Exp(x), y), z}
+	}},
 	{"pad", "", []input{dims(2, 3)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
 		return single(b.Pad(in[0], []int64{1, 0}, []int64{2, 1}, 7))
 	}},

@@ -75,6 +75,24 @@ func TestGPT2(t *testing.T) {
 	want.RequireClose(t, "count", out[count].Data, 0)
 }
 
+// The gradient of a split is a concatenation, not a sum of padded parts.
+func TestSplitGradientIsConcat(t *testing.T) {
+	m := gpt2(t, []int64{2, 24}, 0)
+	m.train(1, m.adamw()...)
+	pads, concats := 0, 0
+	for op := range ir.LookupSymbol(m.module, Accumulate).Body().Ops() {
+		switch {
+		case op.Is(blu.Pad):
+			pads++
+		case op.Is(blu.Concat):
+			require.Equal(t, 3, op.NumOperands())
+			concats++
+		}
+	}
+	require.Equal(t, 1, pads) // of the position embedding: S < T
+	require.Equal(t, 2, concats)
+}
+
 // The same from one row at a time: the rows have unequal numbers of ignored targets.
 func TestMicroBatches(t *testing.T) {
 	m := gpt2(t, []int64{1, 24}, 0)
