@@ -19,20 +19,20 @@ type Kind uint8
 
 // The kinds of parameters: tensors of some element types, then constants.
 const (
-	Tensor  Kind = iota // any element type
-	Float               // f32, f64, bf16, f16
-	Number              // a float or an integer type
-	Integer             // i32, i64
-	Boolean             // bool
-	Tensors             // one or more tensors of any element type
-	IntArg              // an integer
-	NumArg              // a number
-	BoolArg             // true or false
-	StringArg           // a string
-	DTypeArg            // an element type
-	AxisArg             // the number of a dimension, negative from the end
-	AxesArg             // one axis or a list of them
-	DimsArg             // a list of sizes
+	Tensor    Kind = iota // any element type
+	Float                 // f32, f64, bf16, f16
+	Number                // a float or an integer type
+	Integer               // i32, i64
+	Boolean               // bool
+	Tensors               // one or more tensors of any element type
+	IntArg                // an integer
+	NumArg                // a number
+	BoolArg               // true or false
+	StringArg             // a string
+	DTypeArg              // an element type
+	AxisArg               // the number of a dimension, negative from the end
+	AxesArg               // one axis or a list of them
+	DimsArg               // a list of sizes
 )
 
 var kindNames = [...]string{

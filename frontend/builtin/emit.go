@@ -55,7 +55,9 @@ func (e *Emitter) val(name string) *ir.Value {
 	return nil
 }
 
-func (e *Emitter) attr(name string, a ir.Attr) ir.NamedAttr { return ir.NamedAttr{Name: name, Value: a} }
+func (e *Emitter) attr(name string, a ir.Attr) ir.NamedAttr {
+	return ir.NamedAttr{Name: name, Value: a}
+}
 
 func (e *Emitter) f64(param string) ir.Attr { return e.Ctx.FloatAttr(e.Call.num(param), e.Ctx.F64()) }
 

@@ -99,7 +99,7 @@ func (c *checker) check() *Program {
 	c.resolveAll()
 	p := &Program{Name: c.model.Name.Name, At: c.file.Range(c.model.Span)}
 	c.checkFunctions(p)
-	p.Args = c.namedArgs()
+	p.Args, p.Batch = c.namedArgs()
 	p.Params = c.params(c.root, Place{Root: true}, nil)
 	p.Train = c.checkTrain(p)
 	c.warnUnused()
@@ -149,8 +149,15 @@ func (c *checker) duplicate(name syntax.Ident, first syntax.Span) {
 	c.errorf(name.Span, "%s is declared twice", name.Name).Note(c.file.Range(first), "it is first declared here")
 }
 
-// reserved reports a function called as a built-in is.
+// trainingNames are the functions that training makes of a model.
+var trainingNames = []string{"init", "accumulate", "apply", "eval"}
+
+// reserved reports a function that has the name of a built-in, or of one that training makes.
 func (c *checker) reserved(name syntax.Ident) bool {
+	if slices.Contains(trainingNames, name.Name) {
+		c.errorf(name.Span, "%s is a function that training makes, this one needs another name", name.Name)
+		return true
+	}
 	if builtin.Lookup(name.Name) == nil {
 		return false
 	}
@@ -372,14 +379,14 @@ func (l *layers) place(i int64) string {
 	return fmt.Sprintf("%s.%d", l.decl.Name.Name, i)
 }
 
-func (c *checker) namedArgs() (out []NamedConst) {
+func (c *checker) namedArgs() (args, sizes []NamedConst) {
 	for _, n := range c.argNames {
-		out = append(out, NamedConst{n, c.args[n]})
+		args = append(args, NamedConst{n, c.args[n]})
 	}
 	for _, n := range c.batch.names {
-		out = append(out, NamedConst{n, shape.IntOf(c.batch.sizes[n])})
+		sizes = append(sizes, NamedConst{n, shape.IntOf(c.batch.sizes[n])})
 	}
-	return out
+	return args, sizes
 }
 
 func (c *checker) markUsed(m *module, name string) {

@@ -20,7 +20,8 @@ import (
 type Program struct {
 	Name    string
 	At      diag.Range
-	Args    []NamedConst // arguments of the model and sizes of the batch, with their values
+	Args    []NamedConst // arguments of the model, with their values
+	Batch   []NamedConst // sizes that functions are compiled for: those of the train block, then those set
 	Params  []*Param     // one for each parameter of each layer, in the order of declaration
 	Exports []*Function  // the model's functions that can be called from outside
 	Train   *Train       // nil when the file has no train block

@@ -16,10 +16,7 @@ func (c *checker) checkTrain(p *Program) *Train {
 	if c.train == nil {
 		return nil
 	}
-	t := &Train{At: c.file.Range(c.train.Span), Accumulate: c.batch.accumulate}
-	for _, n := range c.batch.names {
-		t.Batch = append(t.Batch, NamedConst{n, shape.IntOf(c.batch.sizes[n])})
-	}
+	t := &Train{At: c.file.Range(c.train.Span), Batch: p.Batch, Accumulate: c.batch.accumulate}
 	seen := map[string]syntax.Span{}
 	once := func(word string, s syntax.Span) bool {
 		if first, twice := seen[word]; twice {
