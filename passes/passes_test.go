@@ -45,15 +45,15 @@ func testTable() []Pass {
 			op.SetAttr("test.options", s.Ctx.String(fmt.Sprintf("%+v", o)))
 			return nil
 		})},
-		Pass{Name: "panic", Summary: "crashes", Run: plain(func(s *State, op *ir.Op) error {
+		Pass{Name: "panic", Summary: "crashes", Run: Plain(func(s *State, op *ir.Op) error {
 			s.Visit(op.Body().First())
 			panic("out of luck")
 		})},
-		Pass{Name: "break", Summary: "leaves invalid IR", Run: plain(func(s *State, op *ir.Op) error {
+		Pass{Name: "break", Summary: "leaves invalid IR", Run: Plain(func(s *State, op *ir.Op) error {
 			op.Body().First().SetAttr("nonsense", s.Ctx.Unit())
 			return nil
 		})},
-		Pass{Name: "refuse", Summary: "finds a fault in the program", Run: plain(func(s *State, op *ir.Op) error {
+		Pass{Name: "refuse", Summary: "finds a fault in the program", Run: Plain(func(s *State, op *ir.Op) error {
 			return op.Body().First().Errorf("not this function")
 		})},
 	)
@@ -61,7 +61,7 @@ func testTable() []Pass {
 
 func TestTable(t *testing.T) {
 	require.NoError(t, Check(testTable()))
-	nothing := plain(func(*State, *ir.Op) error { return nil })
+	nothing := Plain(func(*State, *ir.Op) error { return nil })
 	for want, table := range map[string][]Pass{
 		"two passes are called a":                  {{Name: "a", Summary: "s", Run: nothing}, {Name: "a", Summary: "s", Run: nothing}},
 		"has no name, summary or function":         {{Name: "a", Run: nothing}},
@@ -340,4 +340,21 @@ func.func @f(%x: i32) -> i32 {
 		require.Less(t, strings.Index(text, "arith.muli"), second, "effects keep their order")
 	}
 	require.Greater(t, len(orders), 10)
+}
+
+func TestFlops(t *testing.T) {
+	c, m := parse(t, `
+func.func @f(%a: tensor<2x3x5xf32>, %b: tensor<2x5x7xf32>, %q: tensor<1x2x3x4xf32>, %k: tensor<1x1x5x4xf32>, %v: tensor<1x1x5x6xf32>) {
+  %d = blu.dot %a, %b {lhs_batch = array<i64: 0>, rhs_batch = array<i64: 0>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>} : (tensor<2x3x5xf32>, tensor<2x5x7xf32>) -> tensor<2x3x7xf32>
+  %o:2 = blu.attention %q, %k, %v {causal = true, scale = 0.5} : (tensor<1x2x3x4xf32>, tensor<1x1x5x4xf32>, tensor<1x1x5x6xf32>) -> (tensor<1x2x3x6xf32>, tensor<1x2x3xf32>)
+  func.return
+}`)
+	pl, err := NewPipeline(Table, "flops")
+	require.NoError(t, err)
+	require.NoError(t, (&Config{}).Run(c, m, pl))
+	dot := 2.0 * 2 * 3 * 5 * 7
+	pairs := 2.0 * (3 + 4 + 5) // two heads; queries see 3, 4 and 5 of the 5 keys
+	f := m.Attr(FlopsAttr).(*ir.DictAttr).Entries[0]
+	require.Equal(t, "f", f.Name)
+	require.Equal(t, dot+2*pairs*(4+6), f.Value.(*ir.FloatAttr).Value)
 }

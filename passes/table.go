@@ -9,13 +9,14 @@ import (
 
 // Table lists the passes of this package.
 var Table = []Pass{
-	{Name: "canonicalize", Summary: "fold constants, drop what is dead, rewrite to the simplest form", Run: plain(canonicalize),
+	{Name: "canonicalize", Summary: "fold constants, drop what is dead, rewrite to the simplest form", Run: Plain(canonicalize),
 		After: []After{{"inline", "calls hide what could be simplified across them"}}},
-	{Name: "cse", Summary: "merge equal pure operations", Run: plain(cse),
+	{Name: "cse", Summary: "merge equal pure operations", Run: Plain(cse),
 		After: []After{{"canonicalize", "equal operations look equal only in canonical form"}}},
-	{Name: "dce", Summary: "drop operations without effect or use, and private symbols that nothing refers to", Run: plain(dce),
+	{Name: "dce", Summary: "drop operations without effect or use, and private symbols that nothing refers to", Run: Plain(dce),
 		After: []After{{"inline", "functions are unused only once they are inlined"}}},
-	{Name: "inline", Summary: "replace calls of private functions by their bodies", Run: plain(inline)},
+	{Name: "flops", Summary: "count the floating-point operations of each function's matrix products, in attribute blu.flops", Run: Plain(flops)},
+	{Name: "inline", Summary: "replace calls of private functions by their bodies", Run: Plain(inline)},
 }
 
 // Pass is one row of a table.
@@ -49,8 +50,8 @@ func (s *State) Walk(root *ir.Op, visit func(*ir.Op) ir.WalkResult) bool {
 	})
 }
 
-// plain makes a Run of a function without options.
-func plain(f func(*State, *ir.Op) error) func(*State, *ir.Op, any) error {
+// Plain makes a Run of a function without options.
+func Plain(f func(*State, *ir.Op) error) func(*State, *ir.Op, any) error {
 	return func(s *State, op *ir.Op, _ any) error { return f(s, op) }
 }
 

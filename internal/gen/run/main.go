@@ -1,6 +1,8 @@
-// Command run writes the Go source and the reference pages that follow from the dialects' tables. It is started in the
-// module's root: go run ./internal/gen/run
+// Command run writes the Go source and the reference pages that follow from the dialects' tables, in the module's root or
+// the folder it is given: go run ./internal/gen/run
 package main
+
+//go:generate go run . ../../..
 
 import (
 	"fmt"
@@ -30,18 +32,23 @@ func packages() []gen.Package {
 }
 
 func main() {
-	if err := write(); err != nil {
+	root := "."
+	if len(os.Args) > 1 {
+		root = os.Args[1]
+	}
+	if err := write(root); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-func write() error {
+func write(root string) error {
 	files, err := gen.Files(packages())
 	if err != nil {
 		return err
 	}
 	for name, data := range files {
+		name = filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
 		}
