@@ -341,20 +341,3 @@ func.func @f(%x: i32) -> i32 {
 	}
 	require.Greater(t, len(orders), 10)
 }
-
-func TestFlops(t *testing.T) {
-	c, m := parse(t, `
-func.func @f(%a: tensor<2x3x5xf32>, %b: tensor<2x5x7xf32>, %q: tensor<1x2x3x4xf32>, %k: tensor<1x1x5x4xf32>, %v: tensor<1x1x5x6xf32>) {
-  %d = blu.dot %a, %b {lhs_batch = array<i64: 0>, rhs_batch = array<i64: 0>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>} : (tensor<2x3x5xf32>, tensor<2x5x7xf32>) -> tensor<2x3x7xf32>
-  %o:2 = blu.attention %q, %k, %v {causal = true, scale = 0.5} : (tensor<1x2x3x4xf32>, tensor<1x1x5x4xf32>, tensor<1x1x5x6xf32>) -> (tensor<1x2x3x6xf32>, tensor<1x2x3xf32>)
-  func.return
-}`)
-	pl, err := NewPipeline(Table, "flops")
-	require.NoError(t, err)
-	require.NoError(t, (&Config{}).Run(c, m, pl))
-	dot := 2.0 * 2 * 3 * 5 * 7
-	pairs := 2.0 * (3 + 4 + 5) // two heads; queries see 3, 4 and 5 of the 5 keys
-	f := m.Attr(FlopsAttr).(*ir.DictAttr).Entries[0]
-	require.Equal(t, "f", f.Name)
-	require.Equal(t, dot+2*pairs*(4+6), f.Value.(*ir.FloatAttr).Value)
-}

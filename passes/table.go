@@ -15,7 +15,6 @@ var Table = []Pass{
 		After: []After{{"canonicalize", "equal operations look equal only in canonical form"}}},
 	{Name: "dce", Summary: "drop operations without effect or use, and private symbols that nothing refers to", Run: Plain(dce),
 		After: []After{{"inline", "functions are unused only once they are inlined"}}},
-	{Name: "flops", Summary: "count the floating-point operations of each function's matrix products, in attribute blu.flops", Run: Plain(flops)},
 	{Name: "inline", Summary: "replace calls of private functions by their bodies", Run: Plain(inline)},
 }
 
