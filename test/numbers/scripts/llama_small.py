@@ -2,7 +2,7 @@
 
 RoPE is the half-split kind (rotate_half, as in Hugging Face's Llama): with D channels a head, channel i < D/2 pairs
 with channel i + D/2, angle = position * theta^(-2i/D), theta = 10000.
-Query head h reads key head h // (HEADS / KV_HEADS). Weights are [out, in].
+Query head h reads key head h // (HEADS / KV_HEADS). Weights are [out, in]. Names are those of examples/llama.blu.
 """
 
 import math
@@ -23,19 +23,19 @@ def parameters():
     g = common.generator(2718)
     weight = lambda *shape: common.normal(g, *shape, std=0.15)
     gain = lambda: common.normal(g, C, std=0.1, mean=1.0)
-    p = {"wte": weight(V, C)}
+    p = {"embed": weight(V, C)}
     for i in range(L):
-        p[f"h.{i}.norm1"] = gain()
-        p[f"h.{i}.wq"] = weight(HEADS * D, C)
-        p[f"h.{i}.wk"] = weight(KV_HEADS * D, C)
-        p[f"h.{i}.wv"] = weight(KV_HEADS * D, C)
-        p[f"h.{i}.wo"] = weight(C, HEADS * D)
-        p[f"h.{i}.norm2"] = gain()
-        p[f"h.{i}.w_gate"] = weight(HIDDEN, C)
-        p[f"h.{i}.w_up"] = weight(HIDDEN, C)
-        p[f"h.{i}.w_down"] = weight(C, HIDDEN)
-    p["norm_f"] = gain()
-    p["head"] = weight(V, C)
+        p[f"h.{i}.attn_g"] = gain()
+        p[f"h.{i}.q_w"] = weight(HEADS * D, C)
+        p[f"h.{i}.k_w"] = weight(KV_HEADS * D, C)
+        p[f"h.{i}.v_w"] = weight(KV_HEADS * D, C)
+        p[f"h.{i}.o_w"] = weight(C, HEADS * D)
+        p[f"h.{i}.mlp_g"] = gain()
+        p[f"h.{i}.gate_w"] = weight(HIDDEN, C)
+        p[f"h.{i}.up_w"] = weight(HIDDEN, C)
+        p[f"h.{i}.down_w"] = weight(C, HIDDEN)
+    p["norm_g"] = gain()
+    p["head_w"] = weight(V, C)
     return p
 
 
@@ -66,16 +66,16 @@ def attention(q, k, v):
 
 
 def logits(p, tokens):
-    x = p["wte"][tokens]
+    x = p["embed"][tokens]
     for i in range(L):
         w = lambda name: p[f"h.{i}.{name}"]
-        h = rms_norm(x, w("norm1"))
-        q, k, v = heads(h @ w("wq").T, HEADS), heads(h @ w("wk").T, KV_HEADS), heads(h @ w("wv").T, KV_HEADS)
+        h = rms_norm(x, w("attn_g"))
+        q, k, v = heads(h @ w("q_w").T, HEADS), heads(h @ w("k_w").T, KV_HEADS), heads(h @ w("v_w").T, KV_HEADS)
         a = attention(rope(q), rope(k), v).transpose(1, 2).reshape(x.shape[0], x.shape[1], HEADS * D)
-        x = x + a @ w("wo").T
-        h = rms_norm(x, w("norm2"))
-        x = x + (F.silu(h @ w("w_gate").T) * (h @ w("w_up").T)) @ w("w_down").T
-    return rms_norm(x, p["norm_f"]) @ p["head"].T
+        x = x + a @ w("o_w").T
+        h = rms_norm(x, w("mlp_g"))
+        x = x + (F.silu(h @ w("gate_w").T) * (h @ w("up_w").T)) @ w("down_w").T
+    return rms_norm(x, p["norm_g"]) @ p["head_w"].T
 
 
 def loss(p, tokens, targets):

@@ -1,7 +1,8 @@
 package autodiff
 
 import (
-	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,11 +10,12 @@ import (
 	"blutrain/dialects"
 	"blutrain/dialects/blu"
 	"blutrain/dialects/fn"
+	"blutrain/frontend"
 	"blutrain/ir"
 	"blutrain/test/numbers"
 )
 
-// model builds a module as the frontend does: parameters, private functions, an exported loss.
+// model is a module as the frontend makes it, and stored values for its parameters.
 type model struct {
 	t      *testing.T
 	c      *ir.Context
@@ -21,7 +23,7 @@ type model struct {
 	in     *numbers.Values
 }
 
-func newModel(t *testing.T, inputs string, params []string, decay float64) *model {
+func newModel(t *testing.T, inputs string, params ...string) *model {
 	c := dialects.NewContext()
 	module := ir.NewBuilder(c, nil).CreateState(c.LookupOp("builtin.module"), ir.OpState{Regions: 1})
 	module.Region(0).AddBlock()
@@ -33,12 +35,31 @@ func newModel(t *testing.T, inputs string, params []string, decay float64) *mode
 			{Name: "type", Value: c.TypeAttr(m.typeOf(name))},
 			{Name: "init", Value: zeros},
 		}
-		if decay > 0 && len(m.in.Tensor(t, name).Shape) >= 2 {
-			attrs = append(attrs, ir.NamedAttr{Name: "weight_decay", Value: c.FloatAttr(decay, c.F64())})
-		}
 		ir.NewBuilder(c, module.Body()).CreateState(blu.Param, ir.OpState{Attrs: attrs})
 	}
 	return m
+}
+
+// compiled is an example at the sizes of the stored values, each text replaced as given.
+func compiled(t *testing.T, example, inputs string, sizes map[string]int64, replace ...string) *model {
+	src, err := os.ReadFile("../examples/" + example)
+	require.NoError(t, err)
+	c := dialects.NewContext()
+	module, diags := frontend.Compile(c, example, []byte(strings.NewReplacer(replace...).Replace(string(src))), frontend.Options{Set: sizes})
+	require.NotNil(t, module, "%v", diags)
+	return &model{t, c, module, numbers.Golden(t, inputs)}
+}
+
+// gpt2 is gpt2-small with batches of some rows: see test/numbers/scripts/gpt2_small.py.
+func gpt2(t *testing.T, rows int64, replace ...string) *model {
+	sizes := map[string]int64{"V": 97, "T": 32, "L": 2, "H": 2, "C": 32, "B": rows, "S": 24}
+	return compiled(t, "gpt2.blu", "gpt2-small.inputs", sizes, replace...)
+}
+
+// llama is llama-small: see test/numbers/scripts/llama_small.py.
+func llama(t *testing.T) *model {
+	sizes := map[string]int64{"V": 97, "L": 2, "H": 4, "K": 2, "C": 32, "F": 48, "B": 2, "S": 24}
+	return compiled(t, "llama.blu", "llama-small.inputs", sizes)
 }
 
 // typeOf is the IR type of a stored tensor.
@@ -90,18 +111,6 @@ func linear(b *blu.Builder, x, w, bias *ir.Value) *ir.Value {
 	return b.Add(y, b.BroadcastTo(bias, []int64{last}, y.Shape()))
 }
 
-// heads is [B, S, n D] as [B, n, S, D].
-func heads(b *blu.Builder, x *ir.Value, n int64) *ir.Value {
-	s := x.Shape()
-	return b.Transpose(b.ReshapeTo(x, s[0], s[1], n, s[2]/n), []int64{0, 2, 1, 3})
-}
-
-// merge undoes heads.
-func merge(b *blu.Builder, x *ir.Value) *ir.Value {
-	s := x.Shape()
-	return b.ReshapeTo(b.Transpose(x, []int64{0, 2, 1, 3}), s[0], s[2], s[1]*s[3])
-}
-
 // cutLast is x[..., from:to].
 func cutLast(b *blu.Builder, x *ir.Value, from, to int64) *ir.Value {
 	starts, limits, steps := make([]int64, len(x.Shape())), append([]int64{}, x.Shape()...), make([]int64, len(x.Shape()))
@@ -112,62 +121,6 @@ func cutLast(b *blu.Builder, x *ir.Value, from, to int64) *ir.Value {
 	return b.Slice(x, starts, limits, steps)
 }
 
-var gpt2Block = []string{"ln1_g", "ln1_b", "qkv_w", "qkv_b", "proj_w", "proj_b", "ln2_g", "ln2_b", "fc_w", "fc_b", "out_w", "out_b"}
-
-// gpt2 is gpt2-small: see test/numbers/scripts/gpt2_small.py. Batches have the given shape.
-func gpt2(t *testing.T, batch []int64, decay float64) *model {
-	const layers, H, C = 2, 2, 32
-	params := []string{"wte", "wpe"}
-	for i := range layers {
-		for _, n := range gpt2Block {
-			params = append(params, fmt.Sprintf("h.%d.%s", i, n))
-		}
-	}
-	m := newModel(t, "gpt2-small.inputs", append(params, "lnf_g", "lnf_b"), decay)
-	c := m.c
-	x := c.Tensor([]int64{batch[0], batch[1], C}, c.F32())
-
-	f := newFunction(c, "block.forward", c.FileLoc("gpt2.blu", 20, 5))
-	v := []*ir.Value{f.arg(x, f.Loc)}
-	for _, n := range gpt2Block {
-		v = append(v, f.arg(m.typeOf("h.0."+n), f.Loc))
-	}
-	h := f.Layernorm(v[0], v[1], v[2], 1e-5).Result(0)
-	qkv := linear(f.Builder, h, v[3], v[4])
-	part := func(i int64) *ir.Value { return heads(f.Builder, cutLast(f.Builder, qkv, i*C, (i+1)*C), H) }
-	a := f.Attention(part(0), part(1), part(2), true, 0.25).Result(0)
-	y := f.Add(v[0], linear(f.Builder, merge(f.Builder, a), v[5], v[6]))
-	h = f.Layernorm(y, v[7], v[8], 1e-5).Result(0)
-	h = linear(f.Builder, f.Gelu(linear(f.Builder, h, v[9], v[10]), "tanh"), v[11], v[12])
-	f.result(f.Add(y, h))
-	block := m.add(f, true)
-
-	f = newFunction(c, "logits", c.FileLoc("gpt2.blu", 33, 3))
-	tokens := m.input(f, "tokens", c.Tensor(batch, c.I32()))
-	wte := m.get(f.Builder, "wte")
-	rows := f.Slice(m.get(f.Builder, "wpe"), []int64{0, 0}, []int64{batch[1], C}, []int64{1, 1})
-	z := f.Add(f.Gather(wte, tokens), f.BroadcastTo(rows, []int64{1, 2}, x.Shape))
-	for i := range layers {
-		args := []*ir.Value{z}
-		for _, n := range gpt2Block {
-			args = append(args, m.get(f.Builder, fmt.Sprintf("h.%d.%s", i, n)))
-		}
-		z = m.call(f.Builder, block, args...)[0]
-	}
-	z = f.Layernorm(z, m.get(f.Builder, "lnf_g"), m.get(f.Builder, "lnf_b"), 1e-5).Result(0)
-	f.output("logits", linear(f.Builder, z, wte, nil))
-	logits := m.add(f, false)
-
-	f = newFunction(c, "loss", c.FileLoc("gpt2.blu", 40, 3))
-	tokens = m.input(f, "tokens", c.Tensor(batch, c.I32()))
-	targets := m.input(f, "targets", c.Tensor(batch, c.I32()))
-	ce := f.CrossEntropy(m.call(f.Builder, logits, tokens)[0], targets, -1)
-	f.output("sum", ce.Result(0))
-	f.output("count", ce.Result(1))
-	m.add(f, false)
-	return m
-}
-
 // train adds a train block and turns the model into its programs.
 func (m *model) train(clip float64, optimizer ...ir.NamedAttr) *runner {
 	c := m.c
@@ -176,6 +129,12 @@ func (m *model) train(clip float64, optimizer ...ir.NamedAttr) *runner {
 		ir.NamedAttr{Name: "clip_norm", Value: c.FloatAttr(clip, c.F64())},
 		ir.NamedAttr{Name: "optimizer", Value: c.Dict(optimizer...)},
 	))
+	return m.programs()
+}
+
+// programs turns the model into its programs.
+func (m *model) programs() *runner {
+	c := m.c
 	require.NoError(m.t, ir.Verify(m.c, m.module))
 	require.NoError(m.t, Train(c, m.module))
 	require.NoError(m.t, ir.Verify(m.c, m.module))
