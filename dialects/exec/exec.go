@@ -29,6 +29,9 @@ var State = ir.Define("exec", ir.OpDef{
 		{Name: "type", Kind: ir.TypeKind, Doc: "memref type"},
 		{Name: "role", Kind: ir.StringKind, Doc: "param, gradient, optimizer or accumulator"},
 		{Name: "persist", Kind: ir.BoolKind, Doc: "whether checkpoints hold it"},
+		{Name: "init", Kind: ir.DictKind, Optional: true, Doc: "of a parameter: how it starts"},
+		{Name: "dims", Kind: ir.ArrayKind, Optional: true, Doc: "of a parameter: its dimensions as written"},
+		{Name: "weight_decay", Kind: ir.F64Kind, Optional: true, Doc: "of a parameter: its weight decay"},
 	},
 	Traits: ir.Symbol,
 })

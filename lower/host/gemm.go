@@ -76,24 +76,21 @@ func (l *lowering) wholeProduct(op *ir.Op) *product {
 // memory but the one before it; ok is false when neither is.
 func transposed(ref *ir.Value) (t, ok bool) {
 	strides, _ := mem.Layout(ref.Type().(*ir.MemRefType))
-	shape := ref.Shape()
 	n := len(strides)
 	switch {
-	case ir.Elem(ref.Type()) != ir.Type(f32Of(ref)):
+	case !isF32(ref.Elem()):
 		return false, false
-	case strides[n-1] == 1 || shape[n-1] == 1 && strides[n-2] != 1:
-		return false, shape[n-1] != 1 || strides[n-1] == 1
+	case strides[n-1] == 1:
+		return false, true
 	case strides[n-2] == 1:
 		return true, true
 	}
 	return false, false
 }
 
-func f32Of(ref *ir.Value) ir.Type {
-	if f, ok := ir.Elem(ref.Type()).(*ir.FloatType); ok && f.Kind == ir.F32 {
-		return f
-	}
-	return nil
+func isF32(t ir.Type) bool {
+	f, ok := t.(*ir.FloatType)
+	return ok && f.Kind == ir.F32
 }
 
 // axisOver reports whether v is a grid axis that covers the last dimension but one of ref.

@@ -34,12 +34,15 @@ func Run(c *ir.Context, module *ir.Op) error {
 func declare(b *ir.Builder, op *ir.Op, role string, persist bool) {
 	c := b.Ctx
 	t := op.Attr("type").(*ir.TypeAttr).Type.(*ir.TensorType)
-	b.CreateState(exec.State, ir.OpState{Loc: op.Loc(), Attrs: []ir.NamedAttr{
+	n := b.CreateState(exec.State, ir.OpState{Loc: op.Loc(), Attrs: []ir.NamedAttr{
 		{Name: "sym_name", Value: op.Attr("sym_name")},
 		{Name: "type", Value: c.TypeAttr(c.MemRef(t.Shape, t.Elem))},
 		{Name: "role", Value: c.String(role)},
 		{Name: "persist", Value: c.Bool(persist)},
 	}})
+	for _, name := range []string{"init", "dims", "weight_decay"} {
+		n.SetAttr(name, op.Attr(name))
+	}
 }
 
 func function(c *ir.Context, b *ir.Builder, fn *ir.Op) error {
