@@ -1,0 +1,182 @@
+package ref
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"blutrain/artifact"
+	"blutrain/dialects/blu"
+	"blutrain/ir"
+	"blutrain/runtime"
+)
+
+// function is a function of the program with what its arguments and results are for.
+type function struct {
+	manifest *artifact.Function
+	body     *ir.Block
+	args     []blu.Port
+	results  []blu.Port
+	dead     map[*ir.Op][]*ir.Value // the values that nothing needs after an operation
+}
+
+// bind finds a function of the manifest in the program and holds its interface to what the manifest says.
+func (d *device) bind(f *artifact.Function) (*function, error) {
+	op := ir.LookupSymbol(d.module, f.Name)
+	if op == nil || op.Name() != "func.func" || op.Body() == nil {
+		return nil, fmt.Errorf("it is not in the program")
+	}
+	fn := &function{manifest: f, body: op.Body()}
+	typ := ir.FuncType(op)
+	for i, t := range typ.Inputs {
+		p := blu.ArgPort(op, i)
+		if err := d.checkPort(p, t, f); err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i, err)
+		}
+		fn.args = append(fn.args, p)
+	}
+	written := map[blu.Port]bool{}
+	for i, t := range typ.Results {
+		p := blu.ResultPort(op, i)
+		if err := d.checkPort(p, t, f); err != nil {
+			return nil, fmt.Errorf("result %d: %w", i, err)
+		}
+		if written[p] {
+			return nil, fmt.Errorf("result %d: %q is given twice", i, p.Name)
+		}
+		written[p] = true
+		fn.results = append(fn.results, p)
+	}
+	for _, o := range f.Outputs {
+		if !written[blu.Port{Kind: blu.OutputAttr, Name: o.Name}] {
+			return nil, fmt.Errorf("output %q is not among its results", o.Name)
+		}
+	}
+	fn.dead = lastUses(fn.body)
+	return fn, nil
+}
+
+// checkPort holds the type of an argument or result to the entry of the manifest that it stands for.
+func (d *device) checkPort(p blu.Port, t ir.Type, f *artifact.Function) error {
+	if p.Kind == "" {
+		return fmt.Errorf("nothing says what it is for")
+	}
+	var v *artifact.Value
+	find := func(values []artifact.Value) {
+		for i := range values {
+			if values[i].Name == p.Name {
+				v = &values[i]
+			}
+		}
+	}
+	switch p.Kind {
+	case blu.StateAttr:
+		if s, ok := d.manifest.State(p.Name); ok {
+			v = &s.Value
+		}
+	case blu.InputAttr:
+		find(f.Inputs)
+	case blu.ScalarAttr:
+		find(f.Scalars)
+	case blu.OutputAttr:
+		find(f.Outputs)
+	}
+	if v == nil {
+		return fmt.Errorf("the manifest has no %s %q", p.Kind, p.Name)
+	}
+	elem, err := elemType(d.ctx, v.DType)
+	if err != nil {
+		return err
+	}
+	if want := d.ctx.Tensor(v.Shape, elem); t != want {
+		return fmt.Errorf("%q is a %s, the manifest says %s", p.Name, t, want)
+	}
+	return nil
+}
+
+// lastUses tells, for each operation of a block, which values are used for the last time by it or made in vain.
+func lastUses(b *ir.Block) map[*ir.Op][]*ir.Value {
+	last := map[*ir.Op][]*ir.Value{}
+	seen := map[*ir.Value]bool{}
+	if end := b.Terminator(); end != nil {
+		for _, v := range end.Operands() {
+			seen[v] = true
+		}
+	}
+	for op := range b.OpsReversed() {
+		note := func(vs []*ir.Value) {
+			for _, v := range vs {
+				if !seen[v] {
+					seen[v] = true
+					last[op] = append(last[op], v)
+				}
+			}
+		}
+		note(op.Results())
+		ir.Walk(op, func(inner *ir.Op) ir.WalkResult { // what its regions use is used by it
+			note(inner.Operands())
+			return ir.Advance
+		})
+	}
+	return last
+}
+
+// Call evaluates a function. Values are dropped after their last use. After an error no state has changed.
+func (d *device) Call(fn string, in map[string]runtime.Array, s runtime.Scalars) (map[string]runtime.Array, error) {
+	manifest, err := runtime.CheckCall(d.manifest, fn, in, s)
+	if err != nil {
+		return nil, err
+	}
+	f := d.functions[fn]
+	args := make([]ir.Datum, len(f.args))
+	for i, p := range f.args {
+		if args[i], err = d.argument(p, f.body.Arg(i), in, s); err != nil {
+			return nil, fmt.Errorf("%s: %w", fn, err)
+		}
+	}
+	results, err := d.run(f, args)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]runtime.Array, len(manifest.Outputs))
+	for i, p := range f.results {
+		t := results[i].(*ir.Tensor)
+		if p.Kind == blu.StateAttr {
+			d.states[p.Name] = t
+			continue
+		}
+		at := slices.IndexFunc(manifest.Outputs, func(v artifact.Value) bool { return v.Name == p.Name })
+		out[p.Name] = runtime.Array{DType: manifest.Outputs[at].DType, Shape: t.Shape, Data: encode(nil, t)}
+	}
+	return out, nil
+}
+
+// argument is the value of one argument of a checked call.
+func (d *device) argument(p blu.Port, v *ir.Value, in map[string]runtime.Array, s runtime.Scalars) (*ir.Tensor, error) {
+	switch p.Kind {
+	case blu.StateAttr:
+		return d.states[p.Name], nil
+	case blu.InputAttr:
+		return decode(v.Elem(), in[p.Name]), nil
+	}
+	x := s[p.Name]
+	if ir.IsInteger(v.Type()) && x != math.Trunc(x) {
+		return nil, fmt.Errorf("scalar %q is %v, which is no %s", p.Name, x, v.Elem())
+	}
+	t := ir.NewTensor(v.Elem())
+	t.Data[0] = x
+	return t, nil
+}
+
+// run evaluates a function's body.
+func (d *device) run(f *function, args []ir.Datum) ([]ir.Datum, error) {
+	interp := &ir.Interp{Ctx: d.ctx, Module: d.module}
+	frame := interp.NewFrame()
+	interp.After = func(op *ir.Op, _ []ir.Datum) error {
+		for _, v := range f.dead[op] {
+			frame.Set(v, nil)
+		}
+		return nil
+	}
+	return frame.Run(f.body, args)
+}
