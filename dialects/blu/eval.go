@@ -100,43 +100,49 @@ func located(op *ir.Op, err error) error {
 	return op.Errorf("%s: %v", op.Name(), err)
 }
 
-// walker steps through the offsets of a strided view in row-major order of its shape.
-type walker struct {
-	shape, strides, index []int64
-	offset                int64
-}
-
-func newWalker(shape, strides []int64, offset int64) *walker {
-	return &walker{shape, strides, make([]int64, len(shape)), offset}
-}
-
-// next moves to the following element.
-func (w *walker) next() {
-	for i := len(w.shape) - 1; i >= 0; i-- {
-		w.index[i]++
-		w.offset += w.strides[i]
-		if w.index[i] < w.shape[i] {
-			return
+// eachRun visits a strided view in row-major order of its shape, a run along the last axis at a time: n elements that are,
+// in order, the elements at, at+1, ... of the shape, and the elements offset, offset+step, ... of what is viewed.
+func eachRun(shape, strides []int64, offset int64, visit func(at, n int, offset, step int64)) {
+	total := int(ir.NumElements(shape))
+	if total == 0 {
+		return
+	}
+	n, step := 1, int64(0)
+	outer := max(len(shape)-1, 0)
+	if len(shape) > 0 {
+		n, step = int(shape[outer]), strides[outer]
+	}
+	index := make([]int64, outer)
+	for at := 0; at < total; at += n {
+		visit(at, n, offset, step)
+		for i := outer - 1; i >= 0; i-- {
+			index[i]++
+			offset += strides[i]
+			if index[i] < shape[i] {
+				break
+			}
+			offset -= index[i] * strides[i]
+			index[i] = 0
 		}
-		w.offset -= w.index[i] * w.strides[i]
-		w.index[i] = 0
 	}
 }
 
 // gatherStrided copies a strided view of src into dst, which is row-major with that shape.
 func gatherStrided(dst, src []float64, shape, strides []int64, offset int64) {
-	w := newWalker(shape, strides, offset)
-	for i := range dst {
-		dst[i] = src[w.offset]
-		w.next()
-	}
+	eachRun(shape, strides, offset, func(at, n int, offset, step int64) {
+		for i := range dst[at : at+n] {
+			dst[at+i] = src[offset]
+			offset += step
+		}
+	})
 }
 
 // scatterStrided copies src, row-major with that shape, into a strided view of dst.
 func scatterStrided(dst, src []float64, shape, strides []int64, offset int64) {
-	w := newWalker(shape, strides, offset)
-	for i := range src {
-		dst[w.offset] = src[i]
-		w.next()
-	}
+	eachRun(shape, strides, offset, func(at, n int, offset, step int64) {
+		for _, v := range src[at : at+n] {
+			dst[offset] = v
+			offset += step
+		}
+	})
 }

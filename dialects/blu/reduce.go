@@ -24,11 +24,13 @@ func reduction(name, summary, description string, identity func(ir.Type) float64
 			for i := range out.Data {
 				out.Data[i] = first
 			}
-			w := newWalker(in[0].Shape, reducedStrides(in[0].Shape, op.Attrs().Ints("axes")), 0)
-			for _, x := range in[0].Data {
-				out.Data[w.offset] = combine(out.Data[w.offset], x)
-				w.next()
-			}
+			x := in[0]
+			eachRun(x.Shape, reducedStrides(x.Shape, op.Attrs().Ints("axes")), 0, func(at, n int, offset, step int64) {
+				for _, v := range x.Data[at : at+n] {
+					out.Data[offset] = combine(out.Data[offset], v)
+					offset += step
+				}
+			})
 			wrap(out)
 			return out, nil
 		}),
