@@ -13,6 +13,7 @@ var Elementwise = elementwise(
 	blu.Neg, blu.Abs, blu.Exp, blu.Log, blu.Sqrt, blu.Rsqrt, blu.Tanh, blu.Erf, blu.Sigmoid, blu.Sin, blu.Cos, blu.Sign, blu.Floor, blu.Not,
 	blu.Add, blu.Sub, blu.Mul, blu.Div, blu.Pow, blu.Max, blu.Min, blu.And, blu.Or,
 	blu.Compare, blu.Select, blu.Cast,
+	blu.Gelu, blu.GeluGrad, blu.Silu, blu.SiluGrad,
 )
 
 // ElementwiseOp is the elementwise operation of that name, without dialect, or nil.
