@@ -53,7 +53,7 @@ var Kernel = ir.Define("host", ir.OpDef{
 		{Name: "grid", Kind: ir.I64sKind, Doc: "extent of each axis"},
 		{Name: "steps", Kind: ir.I64sKind, Doc: "step of each axis"},
 		{Name: "scratch", Kind: ir.I64Kind, Doc: "bytes of scratch memory a worker needs"},
-		{Name: "reference", Kind: ir.SymbolKind, Optional: true, Doc: "the function of reference.mlir it implements; its own name where absent"},
+		{Name: "reference", Kind: ir.StringKind, Optional: true, Doc: "the function of reference.mlir it implements; its own name where absent"},
 	},
 	Regions: []ir.RegionDef{{Name: "body"}},
 	Traits:  ir.Symbol | ir.Isolated,

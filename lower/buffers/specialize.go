@@ -62,7 +62,7 @@ func (s *specializer) clone(kernel *ir.Op, types []ir.Type, shared []int64) *ir.
 	s.count[kernel]++
 	name := ir.SymName(kernel)
 	n.SetAttr("sym_name", s.ctx.String(fmt.Sprintf("%s.s%d", name, s.count[kernel])))
-	n.SetAttr("tile.reference", s.ctx.Symbol(name)) // the function it implements
+	n.SetAttr("tile.reference", s.ctx.String(name)) // the function it implements
 	if len(shared) > 0 {
 		n.SetAttr(share.Attr, s.ctx.I64s(shared...))
 	}

@@ -163,7 +163,7 @@ func (l *lowering) oneStepEach(p *product) bool {
 		}
 	}
 	for op := range l.kernel.Body().Ops() {
-		if len(op.Regions()) > 0 || op.Is(tile.Reduce) {
+		if op != p.contract && len(op.Regions()) > 0 || op.Is(tile.Reduce) {
 			return false
 		}
 	}
