@@ -897,7 +897,7 @@ type ConcatOp struct{ *ir.Op }
 
 // Xs is the operand "xs".
 func (op ConcatOp) Xs() []*ir.Value {
-	return op.Operands()[0 : op.NumOperands()-0]
+	return op.OperandGroup(0)
 }
 
 // Axis is the attribute "axis": the axis that grows.
@@ -1794,7 +1794,7 @@ type SumSquaresOp struct{ *ir.Op }
 
 // Xs is the operand "xs".
 func (op SumSquaresOp) Xs() []*ir.Value {
-	return op.Operands()[0 : op.NumOperands()-0]
+	return op.OperandGroup(0)
 }
 
 // Sum is the result "sum".

@@ -69,7 +69,7 @@ type CallOp struct{ *ir.Op }
 
 // OperandsValue is the operand "operands".
 func (op CallOp) OperandsValue() []*ir.Value {
-	return op.Operands()[0 : op.NumOperands()-0]
+	return op.OperandGroup(0)
 }
 
 // Callee is the attribute "callee": the function.
@@ -79,7 +79,7 @@ func (op CallOp) Callee() string {
 
 // ResultsResult is the result "results".
 func (op CallOp) ResultsResult() []*ir.Value {
-	return op.Results()[0 : op.NumResults()-0]
+	return op.ResultGroup(0)
 }
 
 // Call makes a func.call: calls a function.
@@ -96,7 +96,7 @@ type ReturnOp struct{ *ir.Op }
 
 // OperandsValue is the operand "operands".
 func (op ReturnOp) OperandsValue() []*ir.Value {
-	return op.Operands()[0 : op.NumOperands()-0]
+	return op.OperandGroup(0)
 }
 
 // Return makes a func.return: ends a function and gives its results.

@@ -28,12 +28,12 @@ func (op ForOp) Step() *ir.Value {
 
 // Inits is the operand "inits".
 func (op ForOp) Inits() []*ir.Value {
-	return op.Operands()[3 : op.NumOperands()-0]
+	return op.OperandGroup(3)
 }
 
 // ResultsResult is the result "results".
 func (op ForOp) ResultsResult() []*ir.Value {
-	return op.Results()[0 : op.NumResults()-0]
+	return op.ResultGroup(0)
 }
 
 // For makes a scf.for: a counted loop with values carried from one iteration to the next.
@@ -57,7 +57,7 @@ func (op IfOp) Condition() *ir.Value {
 
 // ResultsResult is the result "results".
 func (op IfOp) ResultsResult() []*ir.Value {
-	return op.Results()[0 : op.NumResults()-0]
+	return op.ResultGroup(0)
 }
 
 // If makes a scf.if: runs one of two regions.
@@ -71,7 +71,7 @@ type YieldOp struct{ *ir.Op }
 
 // ResultsValue is the operand "results".
 func (op YieldOp) ResultsValue() []*ir.Value {
-	return op.Operands()[0 : op.NumOperands()-0]
+	return op.OperandGroup(0)
 }
 
 // Yield makes a scf.yield: ends a body and gives its values to the operation around it.

@@ -63,6 +63,9 @@ type name struct{ accessor, arg string }
 
 func newOp(def *ir.OpDef) (*op, error) {
 	o := &op{OpDef: def, goName: camel(def.Name)}
+	if isBuilders(o.goName) {
+		return nil, fmt.Errorf("every builder has a %s already", o.goName)
+	}
 	accessors, args := map[string]bool{}, map[string]bool{}
 	add := func(n, suffix string, to *[]name) error {
 		nm := name{camel(n), lowerCamel(n)}
@@ -100,10 +103,17 @@ func newOp(def *ir.OpDef) (*op, error) {
 // localNames is what generated methods call things themselves.
 var localNames = []string{"b", "ir", "op", "attrs", "operands", "results", "sizes"}
 
-// shadows reports whether an accessor would hide a method of every operation.
+// shadows reports whether an accessor would hide a method of every operation, or the operation itself.
 func shadows(accessor string) bool {
 	_, ok := reflect.TypeFor[*ir.Op]().MethodByName(accessor)
-	return ok
+	return ok || accessor == "Op"
+}
+
+// isBuilders reports whether a name is taken by what every builder has.
+func isBuilders(name string) bool {
+	_, method := reflect.TypeFor[*ir.Builder]().MethodByName(name)
+	_, field := reflect.TypeFor[ir.Builder]().FieldByName(name)
+	return method || field || name == "Builder"
 }
 
 // camel is LayernormGrad for layernorm_grad.
@@ -126,13 +136,13 @@ func (o *op) wrapper(w *writer) {
 	w.line("// %sOp is a %s: %s.", o.goName, o.FullName(), o.Summary)
 	w.line("type %sOp struct{ *ir.Op }", o.goName)
 	for i, d := range o.Operands {
-		o.valueAccessor(w, "operand", o.operands[i].accessor, d.Name, i, arities(o.Operands, func(d ir.OperandDef) ir.Arity { return d.Arity }))
+		o.valueAccessor(w, "Operand", o.operands[i].accessor, d.Name, i, arities(o.Operands, func(d ir.OperandDef) ir.Arity { return d.Arity }))
 	}
 	for i, d := range o.Attrs {
 		o.attrAccessor(w, o.attrs[i].accessor, d)
 	}
 	for i, d := range o.Results {
-		o.valueAccessor(w, "result", o.results[i].accessor, d.Name, i, arities(o.Results, func(d ir.ResultDef) ir.Arity { return d.Arity }))
+		o.valueAccessor(w, "Result", o.results[i].accessor, d.Name, i, arities(o.Results, func(d ir.ResultDef) ir.Arity { return d.Arity }))
 	}
 }
 
@@ -144,50 +154,23 @@ func arities[D any](defs []D, of func(D) ir.Arity) []ir.Arity {
 	return out
 }
 
-// valueAccessor writes the accessor of the i-th operand or result. Before the group of variable size places count from the
-// start, behind it from the end; with segments each group's size is told by an attribute.
+// valueAccessor writes the accessor of the i-th operand or result. Up to the first group of variable size its place is
+// known, behind it the operation is asked.
 func (o *op) valueAccessor(w *writer, kind, accessor, part string, i int, arity []ir.Arity) {
-	all := map[string]string{"operand": "Operand", "result": "Result"}[kind]
 	w.line("")
-	w.line("// %s is the %s %q.", accessor, kind, part)
-	if kind == "operand" && o.Traits&ir.SegmentedOperand != 0 {
-		start := "0"
-		for k := range i {
-			start += fmt.Sprintf(" + sizes[%d]", k)
-		}
-		w.line("func (op %sOp) %s() %s {", o.goName, accessor, valueType(arity[i]))
-		w.line("sizes := op.Attrs().Ints(\"operandSegmentSizes\")")
-		switch arity[i] {
-		case ir.One:
-			w.line("return op.Operand(int(%s))", start)
-		case ir.Optional:
-			w.line("if sizes[%d] == 0 { return nil }", i)
-			w.line("return op.Operand(int(%s))", start)
-		default:
-			w.line("start := %s", start)
-			w.line("return op.Operands()[start : start+sizes[%d]]", i)
-		}
-		w.line("}")
-		return
-	}
-	group := -1
-	for k, a := range arity {
-		if a != ir.One {
-			group = k
-		}
-	}
-	after := len(arity) - 1 - i
+	w.line("// %s is the %s %q.", accessor, strings.ToLower(kind), part)
 	w.line("func (op %sOp) %s() %s {", o.goName, accessor, valueType(arity[i]))
+	group := fmt.Sprintf("op.%sGroup(%d)", kind, i)
 	switch {
-	case group < 0 || i < group:
-		w.line("return op.%s(%d)", all, i)
-	case i > group:
-		w.line("return op.%s(op.Num%ss() - %d)", all, all, after+1)
+	case arity[i] == ir.Variadic:
+		w.line("return %s", group)
 	case arity[i] == ir.Optional:
-		w.line("if op.Num%ss() < %d { return nil }", all, len(arity))
-		w.line("return op.%s(%d)", all, i)
+		w.line("if vs := %s; len(vs) > 0 { return vs[0] }", group)
+		w.line("return nil")
+	case slices.ContainsFunc(arity[:i], func(a ir.Arity) bool { return a != ir.One }):
+		w.line("return %s[0]", group)
 	default:
-		w.line("return op.%ss()[%d : op.Num%ss()-%d]", all, i, all, after)
+		w.line("return op.%s(%d)", kind, i)
 	}
 	w.line("}")
 }
