@@ -23,8 +23,9 @@ type function struct {
 	name          string
 	op            *ir.Op
 	body          *ir.Block
-	args, results []ir.Attr // dictionaries
-	ret           *ir.Op    // the end of the body; f.Builder writes before it
+	args, results []ir.Attr   // dictionaries
+	ret           *ir.Op      // the end of the body; f.Builder writes before it
+	pending       []*ir.Value // results that ret does not return yet
 	params        map[string]*ir.Value
 }
 
@@ -86,7 +87,13 @@ func (f *function) output(name string, v *ir.Value) {
 
 func (f *function) result(v *ir.Value, role ...ir.NamedAttr) {
 	f.results = append(f.results, f.Ctx.Dict(role...))
-	f.ret.SetOperands(append(f.ret.Operands(), v))
+	f.pending = append(f.pending, v)
+}
+
+// flush makes ret return all results so far: from then on they follow replacements.
+func (f *function) flush() {
+	f.ret.SetOperands(append(f.ret.Operands(), f.pending...))
+	f.pending = nil
 }
 
 // dropUnused removes arguments that are not used, unless the caller gives them as inputs.
@@ -103,6 +110,7 @@ func (f *function) dropUnused() {
 // finish erases what is unused and gives the function its type.
 func (f *function) finish() *ir.Op {
 	c := f.Ctx
+	f.flush()
 	rewrite.EraseDead(f.op)
 	var ins, outs []ir.Type
 	for _, a := range f.body.Args() {

@@ -254,6 +254,7 @@ func (t *trainer) buildEval() (*ir.Op, error) {
 // finishInference finishes a function that does not train: what only training does, and the arguments only that uses, are
 // folded away.
 func (f *function) finishInference() (*ir.Op, error) {
+	f.flush()
 	if _, err := rewrite.Greedy(f.Ctx, f.op, nil, rewrite.Options{}); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package autodiff
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"blutrain/dialects/blu"
 	"blutrain/dialects/fn"
 	"blutrain/ir"
+	"blutrain/ir/diag"
 	"blutrain/test/numbers"
 )
 
@@ -303,34 +305,45 @@ func TestRandomStreams(t *testing.T) {
 	}
 }
 
-// Dropout: accumulate draws a mask from its seed, eval and the model's functions neither drop nor ask for a seed.
-func TestTrainingScalar(t *testing.T) {
-	m := newModel(t, "mlp-small.inputs", "w1")
-	c := m.c
-	f := newFunction(c, "loss", f0(c))
-	x := m.input(f, "x", m.typeOf("x"))
-	seed, training := f.scalar("seed", c.I64()), f.scalar("training", c.I1())
-	y := linear(f.Builder, x, m.get(f.Builder, "w1"), nil)
-	u := f.RandomUniform(seed, 0, y.Type().(*ir.TensorType))
-	dropped := f.Select(f.Compare(u, number(f.Builder, u, 0.5), "ge"), f.Add(y, y), number(f.Builder, y, 0))
-	y = f.Select(f.Fill(training, y.Shape()), dropped, y)
-	f.output("sum", f.ReduceSum(f.Mul(y, y), []int64{0, 1}))
-	f.output("count", f.Splat(c.Tensor(nil, c.F32()), 130))
-	m.add(f, false)
-	r := m.train(1, m.sgd()...)
+// Dropout: accumulate draws from its seed, each layer its own mask; eval and the model's functions neither drop nor ask
+// for a seed.
+func TestDropout(t *testing.T) {
+	m := gpt2(t, 2, "merge(a)", "dropout(merge(a), p: 0.1)")
+	r := m.programs()
+	streams := map[int64]bool{}
+	for op := range ir.LookupSymbol(m.module, Accumulate).Body().Ops() {
+		if op.Is(blu.RandomUniform) {
+			streams[blu.RandomUniformOp{Op: op}.Stream()] = true
+		}
+	}
+	require.Len(t, streams, 2)
 
-	given := m.batch("x")
-	sum := r.call(Eval, given)[lossSum].Data[0]
-	require.Equal(t, sum, r.call("loss", given)["sum"].Data[0])
+	want := numbers.Golden(t, "gpt2-small.float64")
+	given := m.batch("tokens", "targets")
+	want.RequireClose(t, "loss_sum", r.call(Eval, given)[lossSum].Data, exact)
+	want.RequireClose(t, "logits", r.call("logits", given)["logits"].Data, exact)
 	given["first"] = scalar(1)
-	sums := map[float64]bool{}
-	for s := range 3 {
-		given["seed"] = scalar(float64(s))
+	sums := map[float64]bool{want.Scalar(t, "loss_sum"): true}
+	for _, seed := range []float64{0, 1, 1} {
+		given["seed"] = scalar(seed)
 		r.call(Accumulate, given)
 		sums[r.storage[lossSum].Data[0]] = true
-		require.InEpsilon(t, 2*sum, r.storage[lossSum].Data[0], 0.5) // twice on average: 130 kept squares of 2y
 	}
-	require.Len(t, sums, 3)
+	require.Len(t, sums, 3, "two seeds and no dropout")
+}
+
+// An error in the source is told at its line, with the calls that lead there.
+func TestErrorInSource(t *testing.T) {
+	m := gpt2(t, 2, "return y + linear(m, out_w, out_b)", "return y + linear(m * cast(m > 0.0, f32), out_w, out_b)")
+	err := Train(m.c, m.module)
+	var text strings.Builder
+	require.NoError(t, diag.Render(&text, ir.Diagnostics(err), nil))
+	require.Equal(t, `gpt2.blu:34:36: error: no gradient can pass through a comparison: it gives truth values (stop_gradient says that none is wanted)
+gpt2.blu:45:26: note: called from here
+gpt2.blu:51:26: note: called from here
+gpt2.blu:34:29: note: the gradient is asked for here
+gpt2.blu:50:3: note: loss is minimized
+`, text.String())
 }
 
 func f0(c *ir.Context) *ir.Location { return c.FileLoc("mlp.blu", 50, 3) }

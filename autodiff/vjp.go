@@ -19,6 +19,7 @@ func VJP(c *ir.Context, module, fn *ir.Op, name string, wrt []int) (*ir.Op, erro
 	for _, v := range results {
 		f.result(v)
 	}
+	f.flush()
 	for _, v := range results {
 		if ir.IsFloat(v.Type()) {
 			outputs = append(outputs, v)
