@@ -22,7 +22,7 @@ func (c *Call) Adopt() (dtype shape.DType, ok bool) {
 		if a.Type.DType != first.Type.DType {
 			d := c.failAt(a.At, "%s is %s, %s is %s: mixing dtypes needs a cast",
 				c.tell(firstName, first), first.Type.DType, c.tell(p.Name, a), a.Type.DType)
-			c.notes(d, firstName, p.Name)
+			c.notes(d, firstName)
 			return shape.NoDType, false
 		}
 	}

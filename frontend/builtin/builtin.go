@@ -8,6 +8,7 @@ package builtin
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"blutrain/frontend/shape"
 	"blutrain/ir"
@@ -37,7 +38,7 @@ const (
 
 var kindNames = [...]string{
 	"tensor", "float tensor", "number tensor", "integer tensor", "bool tensor", "tensors",
-	"integer", "number", "true or false", "string", "dtype", "axis", "axis or list of axes", "list of sizes",
+	"integer", "number", "truth value", "string", "dtype", "axis", "axis or list of axes", "list of sizes",
 }
 
 // String is the kind as the reference names it.
@@ -45,6 +46,14 @@ func (k Kind) String() string { return kindNames[k] }
 
 // IsTensor tells the kinds that take tensors.
 func (k Kind) IsTensor() bool { return k <= Tensors }
+
+// WithArticle is the kind in a sentence: "an integer".
+func (k Kind) WithArticle() string {
+	if strings.ContainsRune("aeiou", rune(k.String()[0])) {
+		return "an " + k.String()
+	}
+	return "a " + k.String()
+}
 
 // Accepts tells whether a tensor's elements may be of type d.
 func (k Kind) Accepts(d shape.DType) bool {
@@ -193,18 +202,25 @@ func (c *Call) failAt(r diag.Range, format string, args ...any) *diag.Diagnostic
 	return c.Report(r, c.Row.Name+": "+shape.Sprintf(format, args...))
 }
 
-// clash is fail for an error that lies between an argument and others: a note points at where each was declared.
+// clash is fail for an error that lies between an argument and others: notes point at where the others were
+// declared, for the error itself points at the argument; at its own declaration when there are no others.
 func (c *Call) clash(param string, others []string, format string, args ...any) shape.Type {
 	d := c.failAt(c.place(param), format, args...)
-	c.notes(d, append([]string{param}, others...)...)
+	if c.notes(d, others...); len(d.Notes) == 0 {
+		c.notes(d, param)
+	}
 	return shape.Type{}
 }
 
 func (c *Call) notes(d *diag.Diagnostic, params ...string) {
+	var noted []*Decl
 	for _, p := range params {
-		if a := c.arg(p); a.Decl != nil {
-			d.Note(a.Decl.At, "%s %s here", a.Decl.Name, a.Decl.What)
+		a := c.arg(p)
+		if a.Decl == nil || slices.ContainsFunc(noted, func(n *Decl) bool { return n.At == a.Decl.At }) {
+			continue
 		}
+		noted = append(noted, a.Decl)
+		d.Note(a.Decl.At, "%s %s here", a.Decl.Name, a.Decl.What)
 	}
 }
 
@@ -261,7 +277,7 @@ func (c *Call) sizes(name string) ([]shape.Int, bool) {
 // rank reports a tensor that has not exactly n dimensions.
 func (c *Call) rank(name string, n int, layout string) bool {
 	if t := c.typ(name); t.Rank() != n {
-		c.clash(name, nil, "%s is %v, expected %d dimensions %s", name, t, n, layout)
+		c.clash(name, nil, "%s is %v, expected %s %s", name, t, plural(n, "dimension"), layout)
 		return false
 	}
 	return true

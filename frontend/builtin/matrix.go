@@ -118,16 +118,16 @@ func inferEinsum(c *Call) shape.Type {
 	for i, x := range xs {
 		t := x.Type
 		if !t.DType.IsFloat() || t.DType != xs[0].Type.DType {
-			c.failAt(x.At, "operand %d is %v: operands are of one float type", i, t)
+			c.failAt(x.At, "operand %d is %v: operands are of one float type", i+1, t)
 			return shape.Type{}
 		}
 		if t.Rank() != len(eq.inputs[i]) {
-			c.failAt(x.At, "operand %d is %v, the equation gives it %s (%s)", i, t, plural(len(eq.inputs[i]), "dimension"), eq.inputs[i])
+			c.failAt(x.At, "operand %d is %v, the equation gives it %s (%s)", i+1, t, plural(len(eq.inputs[i]), "dimension"), eq.inputs[i])
 			return shape.Type{}
 		}
 		for j, l := range eq.inputs[i] {
 			if d, seen := size[l]; seen && d.N != t.Dims[j].N {
-				c.failAt(x.At, "%c is %v in operand %d and %v in operand %d", l, d, of[l], t.Dims[j], i)
+				c.failAt(x.At, "%c is %v in operand %d and %v in operand %d", l, d, of[l]+1, t.Dims[j], i+1)
 				return shape.Type{}
 			} else if !seen {
 				size[l], of[l] = t.Dims[j], i

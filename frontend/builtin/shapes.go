@@ -15,7 +15,11 @@ func inferReshape(c *Call) shape.Type {
 	if !ok {
 		return shape.Type{}
 	}
-	hole := slices.IndexFunc(dims, func(d shape.Int) bool { return d.N == -1 })
+	isHole := func(d shape.Int) bool { return d.N == -1 }
+	hole := slices.IndexFunc(dims, isHole)
+	if hole >= 0 && slices.ContainsFunc(dims[hole+1:], isHole) {
+		return c.fail("shape", "only one size can be -1")
+	}
 	if hole >= 0 {
 		dims[hole] = shape.Lit(1)
 		known, ok := c.product(dims)
@@ -226,16 +230,16 @@ func inferConcat(c *Call) shape.Type {
 	for i, x := range xs[1:] {
 		t := x.Type
 		if t.DType != first.DType {
-			c.failAt(x.At, "the first tensor is %s, tensor %d is %s: cast one of them", first.DType, i+1, t.DType)
+			c.failAt(x.At, "tensor 1 is %s, tensor %d is %s: cast one of them", first.DType, i+2, t.DType)
 			return shape.Type{}
 		}
 		if t.Rank() != first.Rank() {
-			c.failAt(x.At, "the first tensor is %v, tensor %d is %v: the ranks differ", first, i+1, t)
+			c.failAt(x.At, "tensor 1 is %v, tensor %d is %v: the ranks differ", first, i+2, t)
 			return shape.Type{}
 		}
 		for j, d := range t.Dims {
 			if j != axis && d.N != first.Dims[j].N {
-				c.failAt(x.At, "dimension %d of the first tensor is %v, of tensor %d it is %v", j, first.Dims[j], i+1, d)
+				c.failAt(x.At, "dimension %d of tensor 1 is %v, of tensor %d it is %v", j, first.Dims[j], i+2, d)
 				return shape.Type{}
 			}
 		}

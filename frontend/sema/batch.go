@@ -68,7 +68,7 @@ func (c *checker) batchSize(b *syntax.Binding) {
 		return
 	}
 	if !c.isFree(name) {
-		c.diags.Warnf(c.file.Range(b.Name.Span), "no function has a size %s", name)
+		c.warnf(b.Name.Span, "no function has a size %s", name)
 	}
 	c.batch.names = append(c.batch.names, name)
 	c.setSize(name, n.N)

@@ -230,14 +230,12 @@ func (c *checker) builtinArg(env *env, call *builtin.Call, p builtin.Param, give
 		return arg, nil, false
 	}
 	if !fits(p, con) {
-		want := "a " + p.Kind.String()
-		if k := p.Kind; k == builtin.IntArg || k == builtin.AxisArg || k == builtin.AxesArg {
-			want = "an " + p.Kind.String()
-		} else if p.Choices != nil {
+		want := p.Kind.WithArticle()
+		if p.Choices != nil {
 			want = `"` + strings.Join(p.Choices, `" or "`) + `"`
 		}
 		found := con.Kind.String()
-		if con.Kind == shape.StringConst {
+		if con.Kind == shape.StringConst || con.Kind == shape.ListConst {
 			found = con.String()
 		}
 		c.errorf(at, "%s must be %s, this is %s", prefix, want, found)

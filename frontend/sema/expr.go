@@ -217,7 +217,7 @@ func (c *checker) tensorArg(call *builtin.Call, p builtin.Param, o operand) (a b
 		c.errorf(o.at, "%s must be a tensor, this is %s", prefix, o.v.describe())
 		return a, nil, false
 	case !p.Kind.Accepts(o.v.x.Type().DType):
-		d := c.tellf(o.at, "%s must be a %s, this is %v", prefix, p.Kind, o.v.x.Type())
+		d := c.tellf(o.at, "%s must be %s, this is %v", prefix, p.Kind.WithArticle(), o.v.x.Type())
 		if a.Decl != nil {
 			d.Note(a.Decl.At, "%s %s here", a.Decl.Name, a.Decl.What)
 		}

@@ -15,6 +15,7 @@ type head struct {
 	// model nor a static parameter. bound are those that a call can bind, for they stand alone as a dimension.
 	free, bound []syntax.Ident
 	static      []syntax.Ident // parameters that are constants
+	broken      bool           // has errors, and so no instances
 }
 
 // unbound are the sizes that no call can bind.
@@ -131,11 +132,10 @@ func (c *checker) evalType(env *env, t syntax.Type) (shape.Type, bool) {
 	tensor := t.(*syntax.TensorType)
 	d, known := shape.ParseDType(tensor.Elem.Name)
 	if !known {
-		if isStatic(tensor) {
-			c.errorf(tensor.Elem.Span, "%s is for constants: it is the type of a function's parameter only", tensor.Elem.Name)
-		} else {
-			c.errorf(tensor.Elem.Span, "there is no dtype %s%s", tensor.Elem.Name, near.Suggest(tensor.Elem.Name, dtypeNames()))
+		if env.inFunc {
+			return shape.Type{}, false // resolve has reported it
 		}
+		c.unknownDType(tensor)
 		return shape.Type{}, false
 	}
 	out, ok := shape.Tensor(d), true
@@ -152,6 +152,15 @@ func (c *checker) evalType(env *env, t syntax.Type) (shape.Type, bool) {
 		return shape.Type{}, false
 	}
 	return out, true
+}
+
+// unknownDType reports a type that tensors cannot have.
+func (c *checker) unknownDType(t *syntax.TensorType) {
+	if isStatic(t) {
+		c.errorf(t.Elem.Span, "%s is for constants: it is the type of a function's parameter only", t.Elem.Name)
+		return
+	}
+	c.errorf(t.Elem.Span, "there is no dtype %s%s", t.Elem.Name, near.Suggest(t.Elem.Name, dtypeNames()))
 }
 
 // addressable reports a tensor of more elements than can be counted.

@@ -22,7 +22,7 @@ func (c *checker) checkFunctions(p *Program) {
 	}
 	for _, f := range c.allFuncs() {
 		switch {
-		case c.called[f.decl], len(c.head(f.decl).unbound()) > 0:
+		case c.called[f.decl], c.head(f.decl).broken:
 		case c.callableFromOutside(f):
 			c.entry(f)
 		default:
@@ -34,7 +34,7 @@ func (c *checker) checkFunctions(p *Program) {
 // callableFromOutside tells whether the batch gives all sizes of a function without static parameters.
 func (c *checker) callableFromOutside(f callable) bool {
 	h := c.head(f.decl)
-	if len(h.static) > 0 || len(h.unbound()) > 0 {
+	if len(h.static) > 0 || h.broken {
 		return false
 	}
 	return !slices.ContainsFunc(h.free, func(d syntax.Ident) bool { _, ok := c.batch.sizes[d.Name]; return !ok })
@@ -52,9 +52,12 @@ func (c *checker) neverCalled(f callable) {
 		c.errorf(f.decl.Name.Span, "%s is never called, and so never checked: it has static parameters", f.name())
 		return
 	}
-	list := strings.Join(missing, " and ")
-	c.errorf(f.decl.Name.Span, "%s is never called, and the size of %s is not known: name it in the batch of a train block, or pass --set %s=...",
-		f.name(), list, missing[0])
+	what, it := "size of "+missing[0]+" is", "it"
+	if len(missing) > 1 {
+		what, it = "sizes of "+strings.Join(missing, " and ")+" are", "them"
+	}
+	c.errorf(f.decl.Name.Span, "%s is never called, and the %s not known: name %s in the batch of a train block, or pass --set %s=...",
+		f.name(), what, it, missing[0])
 }
 
 // entry is a function with the sizes of the batch.
@@ -106,10 +109,6 @@ func (c *checker) enterHead(f callable, dims map[string]shape.Int, static map[st
 			continue
 		}
 		t, typeOK := c.evalType(env, p.Type)
-		if typeOK && t.IsTuple() {
-			c.errorf(p.Type.Pos(), "a parameter is a tensor, not a tuple")
-			typeOK = false
-		}
 		types[i], ok = t, ok && typeOK
 	}
 	return env, types, ok
@@ -136,10 +135,12 @@ func (c *checker) instantiate(f callable, env *env, types []shape.Type, static m
 	before := len(c.diags)
 	t, ok := c.evalType(env, f.decl.Result)
 	fn.Type = t
-	env.push()
-	c.stack = append(c.stack, f)
-	c.block(env, f.decl.Body, t)
-	c.stack = c.stack[:len(c.stack)-1]
+	if ok {
+		env.push()
+		c.stack = append(c.stack, f)
+		c.block(env, f.decl.Body, t)
+		c.stack = c.stack[:len(c.stack)-1]
+	}
 	fn.state = checked
 	if !ok || len(c.diags) > before || fn.Result == nil {
 		fn.state = broken
@@ -170,6 +171,7 @@ func instanceKey(f callable, types []shape.Type, static map[string]shape.Const) 
 
 // callFunc is a call of a function of the file.
 func (c *checker) callFunc(env *env, e *syntax.Call, f callable, self Place) value {
+	c.called[f.decl] = true
 	params := make([]parameter, len(f.decl.Params))
 	for i, p := range f.decl.Params {
 		params[i] = parameter{name: p.Name.Name, required: true}

@@ -21,9 +21,10 @@ const (
 
 // checker holds a file while it is checked.
 type checker struct {
-	file  *syntax.File
-	opts  Options
-	diags diag.List
+	file     *syntax.File
+	opts     Options
+	diags    diag.List
+	warnings diag.List
 
 	model    *syntax.Model
 	train    *syntax.Train
@@ -77,6 +78,11 @@ func newChecker(file *syntax.File, opts Options) *checker {
 
 func (c *checker) errorf(s syntax.Span, format string, args ...any) *diag.Diagnostic {
 	return c.diags.Errorf(c.file.Range(s), format, args...)
+}
+
+// warnf adds a warning, which is kept only when there are no errors: what is in error may be why.
+func (c *checker) warnf(s syntax.Span, format string, args ...any) {
+	c.warnings.Warnf(c.file.Range(s), format, args...)
 }
 
 // tellf is errorf for messages about sizes, told as shape.Sprintf does.
@@ -398,12 +404,9 @@ func (c *checker) markUsed(m *module, name string) {
 
 // warnUnused warns of what is declared and never used.
 func (c *checker) warnUnused() {
-	if c.diags.HasErrors() {
-		return // what is in error may be why
-	}
 	warn := func(m *module, name syntax.Ident, what string) {
 		if !c.used[m.name][name.Name] && name.Name[0] != '_' {
-			c.diags.Warnf(c.file.Range(name.Span), "%s %s is never used", what, name.Name)
+			c.warnf(name.Span, "%s %s is never used", what, name.Name)
 		}
 	}
 	for _, a := range c.model.Args {

@@ -199,9 +199,10 @@ type Options struct {
 func Check(file *syntax.File, opts Options) (*Program, diag.List) {
 	c := newChecker(file, opts)
 	p := c.check()
-	c.diags.Sort()
 	if c.diags.HasErrors() {
+		c.diags.Sort()
 		return nil, c.diags
 	}
-	return p, c.diags
+	c.warnings.Sort()
+	return p, c.warnings
 }

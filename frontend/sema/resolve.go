@@ -37,6 +37,7 @@ func (c *checker) resolveAll() {
 func (r *resolver) function() {
 	f := r.f.decl
 	h := r.c.head(f)
+	before := len(r.c.diags)
 	r.push()
 	for _, d := range h.free {
 		r.scopes[0][d.Name] = &name{what: "size", at: d.Span, used: true}
@@ -50,9 +51,14 @@ func (r *resolver) function() {
 			continue
 		}
 		r.scopes[0][p.Name.Name] = &name{what: "parameter", at: p.Name.Span, used: true}
-		r.typ(p.Type, false)
+		if _, isTuple := p.Type.(*syntax.TupleType); isTuple {
+			r.c.errorf(p.Type.Pos(), "a parameter is a tensor, not a tuple")
+			continue
+		}
+		r.typ(p.Type, false, false)
 	}
-	r.typ(f.Result, true)
+	r.typ(f.Result, true, false)
+	h.broken = len(r.c.diags) > before
 	r.block(f.Body)
 	r.pop()
 	if !ends(f.Body) {
@@ -64,15 +70,19 @@ func (r *resolver) function() {
 }
 
 // typ resolves the names of a type's sizes. In parameters they bind; in the result they must be known.
-func (r *resolver) typ(t syntax.Type, result bool) {
+func (r *resolver) typ(t syntax.Type, result, inTuple bool) {
 	switch t := t.(type) {
 	case *syntax.TupleType:
 		for _, e := range t.Elems {
-			r.typ(e, result)
+			r.typ(e, result, true)
 		}
 	case *syntax.TensorType:
-		if isStatic(t) && len(t.Dims) > 0 {
+		_, known := shape.ParseDType(t.Elem.Name)
+		switch {
+		case isStatic(t) && !result && !inTuple && len(t.Dims) > 0:
 			r.c.errorf(t.Span, "%s is for constants and has no dimensions: a tensor is f32[...]", t.Elem.Name)
+		case !known && !(isStatic(t) && !result && !inTuple):
+			r.c.unknownDType(t)
 		}
 		for _, d := range t.Dims {
 			names(d, func(n *syntax.Name) {
@@ -96,7 +106,7 @@ func (r *resolver) pop() {
 	last := r.scopes[len(r.scopes)-1]
 	for _, n := range slices.Sorted(maps.Keys(last)) {
 		if x := last[n]; x.what == "let" && !x.used && n[0] != '_' {
-			r.c.diags.Warnf(r.c.file.Range(x.at), "%s is never used", n)
+			r.c.warnf(x.at, "%s is never used", n)
 		}
 	}
 	r.scopes = r.scopes[:len(r.scopes)-1]

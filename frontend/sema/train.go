@@ -109,12 +109,13 @@ func (c *checker) optimizer(p *Program, t *Train, call *syntax.Call) {
 		case "weight_decay":
 			c.weightDecay(p, a)
 		case "betas":
-			if name != nil && name.Name == "adamw" {
+			if name != nil && c.optimizerParam(name.Name, a.Name) {
 				rest.Args = append(rest.Args, c.betas(a)...)
+			}
+		default:
+			if name != nil && !c.optimizerParam(name.Name, a.Name) {
 				continue
 			}
-			rest.Args = append(rest.Args, a)
-		default:
 			b := *a
 			b.Where = nil
 			rest.Args = append(rest.Args, &b)
@@ -129,6 +130,26 @@ func (c *checker) optimizer(p *Program, t *Train, call *syntax.Call) {
 		c.errorf(call.Fun.Pos(), "%s: lr is missing", name.Name)
 	}
 	t.Optimizer = m
+}
+
+// optimizerParam reports an argument that an optimizer does not have. What betas gives has names of its own within.
+func (c *checker) optimizerParam(kind string, name *syntax.Ident) bool {
+	row := findMethod(optimizers, kind)
+	if row == nil {
+		return false // reported with the optimizer
+	}
+	known := []string{"lr", "weight_decay"}
+	for _, p := range row.params {
+		known = append(known, p.name)
+	}
+	if kind == "adamw" {
+		known = append(known[:2:2], "betas", "eps")
+	}
+	if slices.Contains(known, name.Name) {
+		return true
+	}
+	c.errorf(name.Span, "%s has no argument %s%s", kind, name.Name, near.Suggest(name.Name, known))
+	return false
 }
 
 // betas takes "betas: (a, b)" apart.

@@ -152,5 +152,8 @@ func mismatch(got, want shape.Type) string {
 			}
 		}
 	}
+	if got.IsTensor() && want.IsTensor() && shape.SameDims(got.Dims, want.Dims) {
+		return shape.Sprintf("this is %s, expected %s", got.DType, want.DType)
+	}
 	return shape.Sprintf("this is %v, expected %v", got, want)
 }

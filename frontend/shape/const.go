@@ -93,11 +93,11 @@ func (c Const) Fits(d DType) error {
 	case c.Kind == BoolConst && d == Bool:
 		return nil
 	case !c.IsNumber():
-		return fmt.Errorf("%s cannot be a %s", c.Kind, d)
+		return fmt.Errorf("%s cannot be %s", c.Kind, d)
 	case d == Bool:
 		return fmt.Errorf("%s is not a bool: write true or false, or compare", c)
 	case d.IsInt() && c.Kind == FloatConst:
-		return fmt.Errorf("%s is not an integer: the other operand is %s, cast it to a float type", c, d)
+		return fmt.Errorf("%s is not an integer, and %s holds integers only", c, d)
 	case d == I32 && (c.Int.N > math.MaxInt32 || c.Int.N < math.MinInt32):
 		return errors.New(Sprintf("%v does not fit i32", c.Int))
 	case d == I64 && (c.Int.N > 1<<53 || c.Int.N < -1<<53):

@@ -16,7 +16,7 @@ import (
 // Bounds of an expression: terms, names in a term, exponents. A longer one is told as its number.
 const (
 	maxTerms = 12
-	maxExp   = 4
+	maxExp   = 8
 )
 
 // poly is a sum of terms in normal form: terms sorted, none with coefficient zero, no two with the same powers.

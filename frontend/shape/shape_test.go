@@ -118,13 +118,13 @@ func TestConstantsAdoptADType(t *testing.T) {
 		{FloatOf(0.1), F32, ""},
 		{FloatOf(1e39), F32, "1e+39 does not fit f32"},
 		{FloatOf(65521), F16, "65521 does not fit f16"},
-		{FloatOf(0.5), I32, "0.5 is not an integer: the other operand is i32, cast it to a float type"},
+		{FloatOf(0.5), I32, "0.5 is not an integer, and i32 holds integers only"},
 		{IntOf(Lit(1 << 31)), I32, "2147483648 does not fit i32"},
 		{IntOf(Lit(1 << 31)), I64, ""},
 		{IntOf(Lit(1)), Bool, "1 is not a bool: write true or false, or compare"},
 		{BoolOf(true), Bool, ""},
-		{BoolOf(true), F32, "a truth value cannot be a f32"},
-		{StringOf("a"), F32, "a string cannot be a f32"},
+		{BoolOf(true), F32, "a truth value cannot be f32"},
+		{StringOf("a"), F32, "a string cannot be f32"},
 	} {
 		if err := test.c.Fits(test.d); test.want == "" {
 			require.NoError(t, err)

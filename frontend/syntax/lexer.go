@@ -62,14 +62,14 @@ type lexer struct {
 }
 
 // lex returns the tokens of a text, comments among them; the last is kEOF. Characters that begin no token are
-// reported and left out.
+// reported here and stay as kIllegal, so that the parser says nothing more of them.
 func lex(src string, errs func(s Span, format string, args ...any)) []token {
 	l := &lexer{src: src, pos: diag.Pos{Line: 1, Col: 1}, errs: errs}
 	var tokens []token
 	for {
 		t := l.next()
-		if t.kind == kIllegal {
-			continue
+		if t.text == "" && t.kind == kIllegal {
+			continue // nothing that matters
 		}
 		tokens = append(tokens, t)
 		if t.kind == kEOF {
@@ -191,17 +191,25 @@ func (l *lexer) quoted(rest string) token {
 	if n < 0 {
 		n = len(rest)
 	}
-	t := l.take(kString, n)
+	t := l.take(kIllegal, n)
 	l.errs(t.Span, "the string is not closed on its line")
-	t.text = `""`
 	return t
 }
 
 // illegal reports a character that begins no token, with the remedy where one is likely.
 func (l *lexer) illegal(r rune, rest string) token {
 	_, size := utf8.DecodeRuneInString(rest)
-	if strings.HasPrefix(rest, "\uFEFF") && l.pos.Offset == 0 {
-		return l.take(kIllegal, size) // a byte order mark is harmless
+	line, _, _ := strings.Cut(rest, "\n")
+	switch {
+	case strings.HasPrefix(rest, "\uFEFF") && l.pos.Offset == 0:
+		l.advance(size) // a byte order mark is harmless
+		return token{kind: kIllegal}
+	case r == '#':
+		size = len(line)
+	case r == '\'':
+		if end := strings.IndexByte(line[1:], '\''); end >= 0 {
+			size = end + 2
+		}
 	}
 	t := l.take(kIllegal, size)
 	switch {
@@ -209,8 +217,10 @@ func (l *lexer) illegal(r rune, rest string) token {
 		l.errs(t.Span, "the text is not valid UTF-8 here")
 	case r == ';':
 		l.errs(t.Span, "unexpected ';': a statement ends with its line")
+		t.text = ""
 	case r == '#':
 		l.errs(t.Span, "unexpected '#': a comment begins with //")
+		t.text = ""
 	case r == '\'':
 		l.errs(t.Span, "unexpected quote: a string stands in double quotes")
 	case r == '&' || r == '|':

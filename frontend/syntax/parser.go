@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"blutrain/internal/near"
 	"blutrain/ir/diag"
 )
 
@@ -111,14 +112,25 @@ func quote(k kind) string { return "'" + string(k) + "'" }
 // failExpected reports what stands where something else should, in the middle of a line. When the line ends there,
 // the line's end is the place, not the next line's first token.
 func (p *parser) failExpected(what string) {
-	s, found := p.found()
-	p.errorf(s, "expected %s, found %s", what, found)
+	if !p.is(kIllegal) { // that is reported
+		s, found := p.found()
+		p.errorf(s, "expected %s, found %s", what, found)
+	}
 	panic(bail{})
 }
 
-// failExpectedStart reports what stands where an item, a member, a clause or a statement should begin.
-func (p *parser) failExpectedStart(what string) {
-	p.errorf(p.tok().Span, "expected %s, found %s", what, p.tok().describe())
+// failExpectedStart reports what stands where an item, a member, a clause or a statement should begin: with one of
+// words, which may have been meant.
+func (p *parser) failExpectedStart(words []kind, in string) {
+	list, names := make([]string, len(words)), make([]string, len(words))
+	for i, w := range words {
+		list[i], names[i] = quote(w), string(w)
+	}
+	last := len(list) - 1
+	what := strings.Join(list[:last], ", ") + " or " + list[last] + in
+	if !p.is(kIllegal) {
+		p.errorf(p.tok().Span, "expected %s, found %s%s", what, p.tok().describe(), near.Suggest(p.tok().text, names))
+	}
 	panic(bail{})
 }
 
@@ -207,13 +219,15 @@ func (p *parser) skipTo(from int, stop func(depth int) bool) {
 var (
 	itemWords   = []kind{"model", "train", "fn"}
 	memberWords = []kind{"param", "module", "layers", "fn"}
+	clauseWords = []kind{"minimize", "batch", "optimizer", "clip"}
 	stmtWords   = []kind{"let", "for", "if", "return"}
 )
 
 func (p *parser) atWord(words []kind) bool { return slices.Contains(words, p.tok().kind) }
 
+// stopAtItem takes what begins in the first column for an item, whatever it is.
 func (p *parser) stopAtItem(depth int) bool {
-	return p.is("model") || p.is("train") || depth == 0 && p.is("fn")
+	return p.is("model") || p.is("train") || depth == 0 && (p.is("fn") || p.tok().Start.Col == 1)
 }
 
 func (p *parser) stopAtMember(depth int) bool {
@@ -239,7 +253,7 @@ func (p *parser) parseFile() {
 			p.endOfLine()
 		}, p.stopAtItem)
 		if p.is("}") { // recovery stops at one, and none can stand here
-			p.attempt(func() { p.failExpectedStart("'model', 'train' or 'fn'") }, p.stopAtItem)
+			p.attempt(func() { p.failExpectedStart(itemWords, "") }, p.stopAtItem)
 			p.accept("}")
 		}
 	}
@@ -257,7 +271,7 @@ func (p *parser) item() Item {
 	case "param", "module", "layers":
 		p.fail(p.tok().Span, "'%s' stands in a model, not at the top of a file", p.tok().text)
 	}
-	p.failExpectedStart("'model', 'train' or 'fn'")
+	p.failExpectedStart(itemWords, "")
 	return nil
 }
 
@@ -333,8 +347,9 @@ func (p *parser) open(what string) {
 	if p.is(kEOF) || p.is("}") {
 		p.failExpected("'{' to begin " + what)
 	}
-	s, found := p.found()
-	p.errorf(s, "expected '{' to begin %s, found %s", what, found)
+	if s, found := p.found(); !p.is(kIllegal) {
+		p.errorf(s, "expected '{' to begin %s, found %s", what, found)
+	}
 }
 
 // missingBrace reports a block that is not closed, once for all blocks that end at the same place.
@@ -344,7 +359,11 @@ func (p *parser) missingBrace(what string, start diag.Pos) {
 	}
 	p.missing = p.tok().Start
 	t := p.tok()
-	p.diags.Errorf(p.file.Range(t.Span), "expected '}' to close %s, found %s", what, t.describe()).
+	at := t.Span
+	if t.kind == kEOF {
+		at = Span{p.prev.End, p.prev.End}
+	}
+	p.diags.Errorf(p.file.Range(at), "expected '}' to close %s, found %s", what, t.describe()).
 		Note(p.file.Range(Span{start, start}), "%s begins here", what)
 }
 
@@ -361,7 +380,7 @@ func (p *parser) member(in string) Member {
 	case "let", "for", "if", "return":
 		p.fail(p.tok().Span, "'%s' stands in a fn, not directly in %s", p.tok().text, in)
 	}
-	p.failExpectedStart("'param', 'module', 'layers' or 'fn' in " + in)
+	p.failExpectedStart(memberWords, " in "+in)
 	return nil
 }
 
@@ -501,7 +520,7 @@ func (p *parser) clause(in string) Clause {
 		c.Span = p.spanFrom(start)
 		return c
 	}
-	p.failExpectedStart("'minimize', 'batch', 'optimizer' or 'clip' in " + in)
+	p.failExpectedStart(clauseWords, " in "+in)
 	return nil
 }
 
@@ -545,7 +564,7 @@ func (p *parser) stmt() Stmt {
 			p.fail(p.tok().Span, "a value must be used: write let NAME = ... or return ...")
 		}
 	}
-	p.failExpectedStart("a statement ('let', 'for', 'if', 'return' or NAME = ...)")
+	p.failExpectedStart(stmtWords, ", or NAME = ...")
 	return nil
 }
 
