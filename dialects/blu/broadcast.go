@@ -73,8 +73,8 @@ func foldBroadcast(c *ir.Context, op *ir.Op, consts []ir.Attr) []ir.FoldResult {
 	if x.Type() == op.Result(0).Type() {
 		return toValue(x)
 	}
-	if v, ok := splatValue(consts[0]); ok {
-		return toSplat(c, op, v)
+	if d, ok := splat(consts[0]); ok {
+		return toAttr(c.Dense(op.Result(0).Type(), []byte(d.Raw)))
 	}
 	return nil
 }

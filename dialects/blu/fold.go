@@ -1,6 +1,8 @@
 package blu
 
 import (
+	"math"
+	"slices"
 	"strconv"
 
 	"blutrain/ir"
@@ -33,19 +35,16 @@ func toSplat(c *ir.Context, op *ir.Op, v float64) []ir.FoldResult {
 	return toAttr(c.Splat(op.Result(0).Type(), v))
 }
 
-// splatValue is the value of a constant whose elements are all equal.
-func splatValue(a ir.Attr) (v float64, ok bool) {
-	d, ok := a.(*ir.DenseAttr)
-	if !ok || !d.Splat {
-		return 0, false
-	}
-	return ir.DecodeElement(ir.Elem(d.Type), d.Raw), true
+// splat is a constant whose elements are all equal.
+func splat(a ir.Attr) (d *ir.DenseAttr, ok bool) {
+	d, ok = a.(*ir.DenseAttr)
+	return d, ok && d.Splat
 }
 
 // isSplat reports whether a constant is v everywhere.
 func isSplat(a ir.Attr, v float64) bool {
-	s, ok := splatValue(a)
-	return ok && s == v
+	d, ok := splat(a)
+	return ok && ir.DecodeElement(ir.Elem(d.Type), d.Raw) == v
 }
 
 // withConstantFolding is the operation's own folder and, where that has nothing to say, its evaluation on constants.
@@ -63,33 +62,30 @@ func withConstantFolding(def ir.OpDef) foldFunc {
 	}
 }
 
-// foldConstants evaluates an operation whose operands are all constants. An evaluation that fails is left for run time,
-// where its error is reported.
+// foldConstants evaluates an operation whose operands are all constants: all of them where they are small, one element where
+// the operation is elementwise and its operands are splats. An evaluation that fails is left for run time, where its
+// error is reported.
 func foldConstants(c *ir.Context, op *ir.Op, eval ir.EvalFunc, consts []ir.Attr) []ir.FoldResult {
-	splat := op.Has(ir.Elementwise)
-	small := true
+	splats := op.Has(ir.Elementwise)
+	small := len(consts) > 0 && !slices.ContainsFunc(op.ResultTypes(), func(t ir.Type) bool { return !smallType(t) })
 	for _, a := range consts {
 		d, ok := a.(*ir.DenseAttr)
 		if !ok {
 			return nil
 		}
-		splat = splat && d.Splat
+		splats = splats && d.Splat
 		small = small && smallType(d.Type)
 	}
-	for _, t := range op.ResultTypes() {
-		small = small && smallType(t)
-	}
-	if !splat && !small || len(consts) == 0 {
+	if !splats && !small {
 		return nil
 	}
 	in := make([]ir.Datum, len(consts))
 	for i, a := range consts {
-		d := a.(*ir.DenseAttr)
-		if splat {
-			in[i] = &ir.Tensor{Elem: ir.Elem(d.Type), Data: []float64{ir.DecodeElement(ir.Elem(d.Type), d.Raw)}}
-		} else {
-			in[i] = TensorOf(d)
+		t := constantTensor(a.(*ir.DenseAttr), splats)
+		if !exact(t) {
+			return nil
 		}
+		in[i] = t
 	}
 	out, err := eval(nil, op, in)
 	if err != nil {
@@ -98,13 +94,30 @@ func foldConstants(c *ir.Context, op *ir.Op, eval ir.EvalFunc, consts []ir.Attr)
 	folded := make([]ir.FoldResult, len(out))
 	for i, d := range out {
 		t := d.(*ir.Tensor)
-		if splat {
+		if !exact(t) {
+			return nil
+		}
+		if splats {
 			folded[i].Attr = c.Splat(op.Result(i).Type(), t.Data[0])
 		} else {
 			folded[i].Attr = DenseOf(c, t)
 		}
 	}
 	return folded
+}
+
+// constantTensor is a constant's value, or only the one element of a splat, as a scalar.
+func constantTensor(d *ir.DenseAttr, one bool) *ir.Tensor {
+	if !one {
+		return TensorOf(d)
+	}
+	elem := ir.Elem(d.Type)
+	return &ir.Tensor{Elem: elem, Data: []float64{ir.DecodeElement(elem, d.Raw)}}
+}
+
+// exact reports whether the float64s that hold integers hold them exactly.
+func exact(t *ir.Tensor) bool {
+	return ir.IsFloat(t.Elem) || !slices.ContainsFunc(t.Data, func(v float64) bool { return math.Abs(v) >= 1<<53 })
 }
 
 func smallType(t ir.Type) bool {

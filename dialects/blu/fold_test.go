@@ -106,6 +106,10 @@ func TestFoldToConstant(t *testing.T) {
 		require.NotNil(t, got[0].Attr, name)
 		require.Equal(t, c.want, got[0].Attr.String(), name)
 	}
+	large := n.b.Constant(n.ctx.Dense(n.ctx.Tensor(nil, n.ctx.I64()), []byte{1, 0, 0, 0, 0, 0, 0, 1})) // 2^56 + 1
+	require.Nil(t, n.fold(n.b.Add(large, large)), "beyond 2^53 the evaluation is not exact")
+	kept := n.fold(n.b.Fill(large, dims(2)))
+	require.Equal(t, "dense<72057594037927937> : tensor<2xi64>", kept[0].Attr.String())
 	big := n.b.Constant(DenseOf(n.ctx, n.normal(1, foldLimit+1)))
 	require.Nil(t, n.fold(n.b.Exp(big)), "large tables are not folded")
 	require.Nil(t, n.fold(n.b.RandomUniform(n.arg(n.of(n.ctx.I64(), nil, 1)), 0, n.ctx.Tensor(dims(2), n.ctx.F32()))))

@@ -42,8 +42,8 @@ var Select = define(ir.OpDef{
 var Cast = define(ir.OpDef{
 	Name:    "cast",
 	Summary: "conversion of the element type",
-	Description: "The result's type is given. Floating-point types narrower than f64 round to nearest even. From floating point to an integer the value " +
-		"is cut toward zero and held within the type's range, NaN gives 0; to i1 it becomes whether it is not 0. i1 gives 0 or 1. " +
+	Description: "The result's type is given. Floating-point types narrower than f64 round to nearest even. To an integer type the value is cut toward " +
+		"zero and held within the type's range, NaN gives 0; to i1 it becomes whether it is not 0. i1 gives 0 or 1. " +
 		"The reference evaluation keeps more than f32 has.",
 	Operands: []ir.OperandDef{{Name: "x", Type: kinds.AnyTensor}},
 	Results:  []ir.ResultDef{{Name: "y", Type: kinds.AnyTensor}},

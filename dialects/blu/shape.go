@@ -153,8 +153,8 @@ func foldTranspose(c *ir.Context, op *ir.Op, consts []ir.Attr) []ir.FoldResult {
 	if slices.Equal(perm, leadingAxes(len(perm))) {
 		return toValue(x)
 	}
-	if v, ok := splatValue(consts[0]); ok {
-		return toSplat(c, op, v)
+	if d, ok := splat(consts[0]); ok {
+		return toAttr(c.Dense(op.Result(0).Type(), []byte(d.Raw)))
 	}
 	if x.DefinedBy(op.Def()) && slices.Equal(permute(x.Op().Attrs().Ints("perm"), perm), leadingAxes(len(perm))) {
 		return toValue(x.Op().Operand(0))
@@ -202,8 +202,8 @@ func foldSlice(c *ir.Context, op *ir.Op, consts []ir.Attr) []ir.FoldResult {
 	if slices.Equal(x.Shape(), op.Result(0).Shape()) {
 		return toValue(x)
 	}
-	if v, ok := splatValue(consts[0]); ok {
-		return toSplat(c, op, v)
+	if d, ok := splat(consts[0]); ok {
+		return toAttr(c.Dense(op.Result(0).Type(), []byte(d.Raw)))
 	}
 	return nil
 }
@@ -248,9 +248,9 @@ func foldPad(c *ir.Context, op *ir.Op, consts []ir.Attr) []ir.FoldResult {
 	if op.Operand(0).Type() == op.Result(0).Type() {
 		return toValue(op.Operand(0))
 	}
-	value := op.Attrs().FloatOr("value", 0)
-	if v, ok := splatValue(consts[0]); ok && v == round(op.Result(0).Elem(), value) {
-		return toSplat(c, op, v)
+	border := ir.EncodeElement(nil, op.Result(0).Elem(), op.Attrs().FloatOr("value", 0))
+	if d, ok := splat(consts[0]); ok && d.Raw == string(border) {
+		return toAttr(c.Dense(op.Result(0).Type(), border))
 	}
 	return nil
 }
