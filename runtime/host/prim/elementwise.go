@@ -15,6 +15,10 @@ func Floats[T int32 | uint32](x []T) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
+func intsOfBits(x []uint32) []int32 {
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+}
+
 func bitsOfInts(x []int32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
@@ -169,10 +173,25 @@ func (k *Kernels) SelectSV(dst []float32, mask []uint32, s float32, y []float32)
 	}
 }
 
+// SelectSS computes dst[i] = s where mask[i] is ones, t where it is zero.
+func (k *Kernels) SelectSS(dst []float32, mask []uint32, s, t float32) {
+	if n := len(dst); n > 0 {
+		mask = mask[:n]
+		k.ops.selectSS(&dst[0], &mask[0], s, t, n)
+	}
+}
+
 // Fill sets every element of dst to s.
 func (k *Kernels) Fill(dst []float32, s float32) {
 	if n := len(dst); n > 0 {
 		k.ops.fill(&Bits(dst)[0], math.Float32bits(s), n)
+	}
+}
+
+// FillI32 sets every element of dst to s.
+func (k *Kernels) FillI32(dst []int32, s int32) {
+	if n := len(dst); n > 0 {
+		k.ops.fill(&bitsOfInts(dst)[0], uint32(s), n)
 	}
 }
 
@@ -190,6 +209,16 @@ func (k *Kernels) BinaryI32VS(op IntOp, dst, x []int32, s int32) {
 		x = x[:n]
 		k.ops.intVS[op](&bitsOfInts(dst)[0], &bitsOfInts(x)[0], uint32(s), n)
 	}
+}
+
+// BinaryI32SV computes dst[i] = op(s, y[i]).
+func (k *Kernels) BinaryI32SV(op IntOp, dst []int32, s int32, y []int32) {
+	if op != SubI {
+		k.BinaryI32VS(op, dst, y, s) // all others commute
+		return
+	}
+	k.BinaryI32VS(XorI, dst, y, -1) // s - y = ^y + (s + 1)
+	k.BinaryI32VS(AddI, dst, dst, s+1)
 }
 
 // CompareI32 is Compare for integers.

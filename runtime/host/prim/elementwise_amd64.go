@@ -962,6 +962,16 @@ func selectSVAVX512(dst *float32, mask *uint32, x float32, y *float32, n int)
 //go:noescape
 func selectSVAVX2(dst *float32, mask *uint32, x float32, y *float32, n int)
 
+// selectSSAVX512: dst = mask ? x : y.
+//
+//go:noescape
+func selectSSAVX512(dst *float32, mask *uint32, x float32, y float32, n int)
+
+// selectSSAVX2: dst = mask ? x : y.
+//
+//go:noescape
+func selectSSAVX2(dst *float32, mask *uint32, x float32, y float32, n int)
+
 // fillAVX512: dst = s.
 //
 //go:noescape

@@ -9016,6 +9016,77 @@ end576:
 	VZEROUPPER
 	RET
 
+// func selectSSAVX512(dst *float32, mask *uint32, x float32, y float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·selectSSAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         mask+8(FP), CX
+	MOVQ         n+24(FP), DX
+	VBROADCASTSS x+16(FP), Z0
+	VBROADCASTSS y+20(FP), Z1
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JLT          rest578
+
+loop577:
+	VMOVUPS   (CX)(BX*1), Z2
+	VPTESTMD  Z2, Z2, K1
+	VBLENDMPS Z0, Z1, K1, Z3
+	VMOVUPS   Z3, (AX)(BX*1)
+	ADDQ      $+64, BX
+	SUBQ      $+16, DX
+	JGE       loop577
+
+rest578:
+	ADDQ      $+16, DX
+	JZ        end579
+	MOVQ      $-1, SI
+	BZHIQ     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (CX)(BX*1), K1, Z2
+	VPTESTMD  Z2, Z2, K2
+	VBLENDMPS Z0, Z1, K2, Z4
+	VMOVUPS   Z4, K1, (AX)(BX*1)
+
+end579:
+	VZEROUPPER
+	RET
+
+// func selectSSAVX2(dst *float32, mask *uint32, x float32, y float32, n int)
+// Requires: AVX
+TEXT ·selectSSAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         mask+8(FP), CX
+	MOVQ         n+24(FP), DX
+	VBROADCASTSS x+16(FP), Y0
+	VBROADCASTSS y+20(FP), Y1
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JLT          rest581
+
+loop580:
+	VMOVUPS   (CX)(BX*1), Y2
+	VBLENDVPS Y2, Y0, Y1, Y2
+	VMOVUPS   Y2, (AX)(BX*1)
+	ADDQ      $+32, BX
+	SUBQ      $+8, DX
+	JGE       loop580
+
+rest581:
+	ADDQ       $+8, DX
+	JZ         end582
+	MOVQ       DX, SI
+	NEGQ       SI
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(SI*4), Y2
+	VMASKMOVPS (CX)(BX*1), Y2, Y3
+	VBLENDVPS  Y3, Y0, Y1, Y0
+	VMASKMOVPS Y0, Y2, (AX)(BX*1)
+
+end582:
+	VZEROUPPER
+	RET
+
 // func fillAVX512(dst *uint32, s uint32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·fillAVX512(SB), NOSPLIT, $0-24
@@ -9024,23 +9095,23 @@ TEXT ·fillAVX512(SB), NOSPLIT, $0-24
 	VBROADCASTSS s+8(FP), Z0
 	XORQ         DX, DX
 	SUBQ         $+16, CX
-	JLT          rest578
+	JLT          rest584
 
-loop577:
+loop583:
 	VMOVUPS Z0, (AX)(DX*1)
 	ADDQ    $+64, DX
 	SUBQ    $+16, CX
-	JGE     loop577
+	JGE     loop583
 
-rest578:
+rest584:
 	ADDQ    $+16, CX
-	JZ      end579
+	JZ      end585
 	MOVQ    $-1, BX
 	BZHIQ   CX, BX, BX
 	KMOVW   BX, K1
 	VMOVUPS Z0, K1, (AX)(DX*1)
 
-end579:
+end585:
 	VZEROUPPER
 	RET
 
@@ -9052,24 +9123,24 @@ TEXT ·fillAVX2(SB), NOSPLIT, $0-24
 	VBROADCASTSS s+8(FP), Y0
 	XORQ         DX, DX
 	SUBQ         $+8, CX
-	JLT          rest581
+	JLT          rest587
 
-loop580:
+loop586:
 	VMOVUPS Y0, (AX)(DX*1)
 	ADDQ    $+32, DX
 	SUBQ    $+8, CX
-	JGE     loop580
+	JGE     loop586
 
-rest581:
+rest587:
 	ADDQ       $+8, CX
-	JZ         end582
+	JZ         end588
 	MOVQ       CX, BX
 	NEGQ       BX
 	LEAQ       lanes<>+0(SB), CX
 	VMOVDQU    32(CX)(BX*4), Y1
 	VMASKMOVPS Y0, Y1, (AX)(DX*1)
 
-end582:
+end588:
 	VZEROUPPER
 	RET
 
@@ -9081,19 +9152,19 @@ TEXT ·toI32AVX512(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+16, DX
-	JLT  rest584
+	JLT  rest590
 
-loop583:
+loop589:
 	VMOVUPS    (CX)(BX*1), Z0
 	VCVTTPS2DQ Z0, Z0
 	VMOVUPS    Z0, (AX)(BX*1)
 	ADDQ       $+64, BX
 	SUBQ       $+16, DX
-	JGE        loop583
+	JGE        loop589
 
-rest584:
+rest590:
 	ADDQ       $+16, DX
-	JZ         end585
+	JZ         end591
 	MOVQ       $-1, SI
 	BZHIQ      DX, SI, SI
 	KMOVW      SI, K1
@@ -9101,7 +9172,7 @@ rest584:
 	VCVTTPS2DQ Z0, Z0
 	VMOVUPS    Z0, K1, (AX)(BX*1)
 
-end585:
+end591:
 	VZEROUPPER
 	RET
 
@@ -9113,19 +9184,19 @@ TEXT ·toI32AVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+8, DX
-	JLT  rest587
+	JLT  rest593
 
-loop586:
+loop592:
 	VMOVUPS    (CX)(BX*1), Y0
 	VCVTTPS2DQ Y0, Y0
 	VMOVUPS    Y0, (AX)(BX*1)
 	ADDQ       $+32, BX
 	SUBQ       $+8, DX
-	JGE        loop586
+	JGE        loop592
 
-rest587:
+rest593:
 	ADDQ       $+8, DX
-	JZ         end588
+	JZ         end594
 	MOVQ       DX, SI
 	NEGQ       SI
 	LEAQ       lanes<>+0(SB), DX
@@ -9134,7 +9205,7 @@ rest587:
 	VCVTTPS2DQ Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(BX*1)
 
-end588:
+end594:
 	VZEROUPPER
 	RET
 
@@ -9146,19 +9217,19 @@ TEXT ·fromI32AVX512(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+16, DX
-	JLT  rest590
+	JLT  rest596
 
-loop589:
+loop595:
 	VMOVUPS   (CX)(BX*1), Z0
 	VCVTDQ2PS Z0, Z0
 	VMOVUPS   Z0, (AX)(BX*1)
 	ADDQ      $+64, BX
 	SUBQ      $+16, DX
-	JGE       loop589
+	JGE       loop595
 
-rest590:
+rest596:
 	ADDQ      $+16, DX
-	JZ        end591
+	JZ        end597
 	MOVQ      $-1, SI
 	BZHIQ     DX, SI, SI
 	KMOVW     SI, K1
@@ -9166,7 +9237,7 @@ rest590:
 	VCVTDQ2PS Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end591:
+end597:
 	VZEROUPPER
 	RET
 
@@ -9178,19 +9249,19 @@ TEXT ·fromI32AVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+8, DX
-	JLT  rest593
+	JLT  rest599
 
-loop592:
+loop598:
 	VMOVUPS   (CX)(BX*1), Y0
 	VCVTDQ2PS Y0, Y0
 	VMOVUPS   Y0, (AX)(BX*1)
 	ADDQ      $+32, BX
 	SUBQ      $+8, DX
-	JGE       loop592
+	JGE       loop598
 
-rest593:
+rest599:
 	ADDQ       $+8, DX
-	JZ         end594
+	JZ         end600
 	MOVQ       DX, SI
 	NEGQ       SI
 	LEAQ       lanes<>+0(SB), DX
@@ -9199,7 +9270,7 @@ rest593:
 	VCVTDQ2PS  Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(BX*1)
 
-end594:
+end600:
 	VZEROUPPER
 	RET
 
@@ -9211,78 +9282,11 @@ TEXT ·maskToFloatAVX512(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+16, DX
-	JLT  rest596
-
-loop595:
-	VMOVUPS     (CX)(BX*1), Z0
-	VPANDD.BCST c1x3f800000<>+0(SB), Z0, Z0
-	VMOVUPS     Z0, (AX)(BX*1)
-	ADDQ        $+64, BX
-	SUBQ        $+16, DX
-	JGE         loop595
-
-rest596:
-	ADDQ        $+16, DX
-	JZ          end597
-	MOVQ        $-1, SI
-	BZHIQ       DX, SI, SI
-	KMOVW       SI, K1
-	VMOVUPS.Z   (CX)(BX*1), K1, Z0
-	VPANDD.BCST c1x3f800000<>+0(SB), Z0, Z0
-	VMOVUPS     Z0, K1, (AX)(BX*1)
-
-end597:
-	VZEROUPPER
-	RET
-
-// func maskToFloatAVX2(dst *float32, mask *uint32, n int)
-// Requires: AVX, AVX2
-TEXT ·maskToFloatAVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ mask+8(FP), CX
-	MOVQ n+16(FP), DX
-	XORQ BX, BX
-	SUBQ $+8, DX
-	JLT  rest599
-
-loop598:
-	VMOVUPS (CX)(BX*1), Y0
-	VPAND   c8x3f800000<>+0(SB), Y0, Y0
-	VMOVUPS Y0, (AX)(BX*1)
-	ADDQ    $+32, BX
-	SUBQ    $+8, DX
-	JGE     loop598
-
-rest599:
-	ADDQ       $+8, DX
-	JZ         end600
-	MOVQ       DX, SI
-	NEGQ       SI
-	LEAQ       lanes<>+0(SB), DX
-	VMOVDQU    32(DX)(SI*4), Y0
-	VMASKMOVPS (CX)(BX*1), Y0, Y1
-	VPAND      c8x3f800000<>+0(SB), Y1, Y1
-	VMASKMOVPS Y1, Y0, (AX)(BX*1)
-
-end600:
-	VZEROUPPER
-	RET
-
-// func uniformAVX512(dst *float32, x *uint32, n int)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·uniformAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ x+8(FP), CX
-	MOVQ n+16(FP), DX
-	XORQ BX, BX
-	SUBQ $+16, DX
 	JLT  rest602
 
 loop601:
 	VMOVUPS     (CX)(BX*1), Z0
-	VPSRLD      $0x08, Z0, Z0
-	VCVTDQ2PS   Z0, Z0
-	VMULPS.BCST c1x33800000<>+0(SB), Z0, Z0
+	VPANDD.BCST c1x3f800000<>+0(SB), Z0, Z0
 	VMOVUPS     Z0, (AX)(BX*1)
 	ADDQ        $+64, BX
 	SUBQ        $+16, DX
@@ -9295,12 +9299,79 @@ rest602:
 	BZHIQ       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   (CX)(BX*1), K1, Z0
+	VPANDD.BCST c1x3f800000<>+0(SB), Z0, Z0
+	VMOVUPS     Z0, K1, (AX)(BX*1)
+
+end603:
+	VZEROUPPER
+	RET
+
+// func maskToFloatAVX2(dst *float32, mask *uint32, n int)
+// Requires: AVX, AVX2
+TEXT ·maskToFloatAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ mask+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+8, DX
+	JLT  rest605
+
+loop604:
+	VMOVUPS (CX)(BX*1), Y0
+	VPAND   c8x3f800000<>+0(SB), Y0, Y0
+	VMOVUPS Y0, (AX)(BX*1)
+	ADDQ    $+32, BX
+	SUBQ    $+8, DX
+	JGE     loop604
+
+rest605:
+	ADDQ       $+8, DX
+	JZ         end606
+	MOVQ       DX, SI
+	NEGQ       SI
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(SI*4), Y0
+	VMASKMOVPS (CX)(BX*1), Y0, Y1
+	VPAND      c8x3f800000<>+0(SB), Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(BX*1)
+
+end606:
+	VZEROUPPER
+	RET
+
+// func uniformAVX512(dst *float32, x *uint32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·uniformAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+16, DX
+	JLT  rest608
+
+loop607:
+	VMOVUPS     (CX)(BX*1), Z0
+	VPSRLD      $0x08, Z0, Z0
+	VCVTDQ2PS   Z0, Z0
+	VMULPS.BCST c1x33800000<>+0(SB), Z0, Z0
+	VMOVUPS     Z0, (AX)(BX*1)
+	ADDQ        $+64, BX
+	SUBQ        $+16, DX
+	JGE         loop607
+
+rest608:
+	ADDQ        $+16, DX
+	JZ          end609
+	MOVQ        $-1, SI
+	BZHIQ       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (CX)(BX*1), K1, Z0
 	VPSRLD      $0x08, Z0, Z0
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST c1x33800000<>+0(SB), Z0, Z0
 	VMOVUPS     Z0, K1, (AX)(BX*1)
 
-end603:
+end609:
 	VZEROUPPER
 	RET
 
@@ -9312,9 +9383,9 @@ TEXT ·uniformAVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+8, DX
-	JLT  rest605
+	JLT  rest611
 
-loop604:
+loop610:
 	VMOVUPS   (CX)(BX*1), Y0
 	VPSRLD    $0x08, Y0, Y0
 	VCVTDQ2PS Y0, Y0
@@ -9322,11 +9393,11 @@ loop604:
 	VMOVUPS   Y0, (AX)(BX*1)
 	ADDQ      $+32, BX
 	SUBQ      $+8, DX
-	JGE       loop604
+	JGE       loop610
 
-rest605:
+rest611:
 	ADDQ       $+8, DX
-	JZ         end606
+	JZ         end612
 	MOVQ       DX, SI
 	NEGQ       SI
 	LEAQ       lanes<>+0(SB), DX
@@ -9337,7 +9408,7 @@ rest605:
 	VMULPS     c8x33800000<>+0(SB), Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(BX*1)
 
-end606:
+end612:
 	VZEROUPPER
 	RET
 
@@ -9358,9 +9429,9 @@ TEXT ·adamWAVX512(SB), NOSPLIT, $0-72
 	VBROADCASTSS decay+56(FP), Z6
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JLT          rest608
+	JLT          rest614
 
-loop607:
+loop613:
 	VMOVUPS      (AX)(DI*1), Z7
 	VMOVUPS      (CX)(DI*1), Z8
 	VMOVUPS      (DX)(DI*1), Z9
@@ -9381,11 +9452,11 @@ loop607:
 	VMOVUPS      Z9, (DX)(DI*1)
 	ADDQ         $+64, DI
 	SUBQ         $+16, SI
-	JGE          loop607
+	JGE          loop613
 
-rest608:
+rest614:
 	ADDQ         $+16, SI
-	JZ           end609
+	JZ           end615
 	MOVQ         $-1, R8
 	BZHIQ        SI, R8, R8
 	KMOVW        R8, K1
@@ -9408,7 +9479,7 @@ rest608:
 	VMOVUPS      Z8, K1, (CX)(DI*1)
 	VMOVUPS      Z9, K1, (DX)(DI*1)
 
-end609:
+end615:
 	VZEROUPPER
 	RET
 
@@ -9429,9 +9500,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS decay+56(FP), Y6
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JLT          rest611
+	JLT          rest617
 
-loop610:
+loop616:
 	VMOVUPS      (AX)(DI*1), Y7
 	VMOVUPS      (CX)(DI*1), Y8
 	VMOVUPS      (DX)(DI*1), Y9
@@ -9452,11 +9523,11 @@ loop610:
 	VMOVUPS      Y9, (DX)(DI*1)
 	ADDQ         $+32, DI
 	SUBQ         $+8, SI
-	JGE          loop610
+	JGE          loop616
 
-rest611:
+rest617:
 	ADDQ         $+8, SI
-	JZ           end612
+	JZ           end618
 	MOVQ         SI, R8
 	NEGQ         R8
 	LEAQ         lanes<>+0(SB), SI
@@ -9480,7 +9551,7 @@ rest611:
 	VMASKMOVPS   Y9, Y7, (CX)(DI*1)
 	VMASKMOVPS   Y10, Y7, (DX)(DI*1)
 
-end612:
+end618:
 	VZEROUPPER
 	RET
 

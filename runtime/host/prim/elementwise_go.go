@@ -26,6 +26,7 @@ type opTable struct {
 	selectVV     func(dst *float32, mask *uint32, x *float32, y *float32, n int)                                                                                                         // dst = mask ? x : y
 	selectVS     func(dst *float32, mask *uint32, x *float32, y float32, n int)                                                                                                          // dst = mask ? x : y
 	selectSV     func(dst *float32, mask *uint32, x float32, y *float32, n int)                                                                                                          // dst = mask ? x : y
+	selectSS     func(dst *float32, mask *uint32, x float32, y float32, n int)                                                                                                           // dst = mask ? x : y
 	fill         func(dst *uint32, s uint32, n int)                                                                                                                                      // dst = s
 	toI32        func(dst *uint32, x *float32, n int)                                                                                                                                    // dst = x, towards zero
 	fromI32      func(dst *float32, x *uint32, n int)                                                                                                                                    // dst = x
@@ -153,6 +154,7 @@ func opsGo() opTable {
 		selectVV:    selectVVGo,
 		selectVS:    selectVSGo,
 		selectSV:    selectSVGo,
+		selectSS:    selectSSGo,
 		fill:        fillGo,
 		toI32:       toI32Go,
 		fromI32:     fromI32Go,
@@ -1862,6 +1864,18 @@ func selectSVGo(dst *float32, mask *uint32, x float32, y *float32, n int) {
 	}
 }
 
+// selectSSGo: dst = mask ? x : y.
+func selectSSGo(dst *float32, mask *uint32, x float32, y float32, n int) {
+	vdst := unsafe.Slice(dst, n)
+	vmask := unsafe.Slice(mask, n)
+	for i := range n {
+		t1 := vmask[i]
+		t2 := t1 != 0
+		t3 := choose(t2, x, y)
+		vdst[i] = t3
+	}
+}
+
 // fillGo: dst = s.
 func fillGo(dst *uint32, s uint32, n int) {
 	vdst := unsafe.Slice(dst, n)
@@ -1943,4 +1957,127 @@ func adamWGo(p *float32, m *float32, v *float32, grad *float32, gScale float32, 
 		vm[i] = t7
 		vv[i] = t10
 	}
+}
+
+// sumGo: the sum of x.
+func sumGo(x *float32, n int) float32 {
+	vx := unsafe.Slice(x, n)
+	var acc [32]float32
+	for i := range n {
+		t1 := vx[i]
+		t2 := acc[i%32] + t1
+		acc[i%32] = t2
+	}
+	for w := 16; w > 0; w /= 2 {
+		for i := range w {
+			t3 := acc[i] + acc[i+w]
+			acc[i] = t3
+		}
+	}
+	return acc[0]
+}
+
+// dotGo: the sum of x*y.
+func dotGo(x *float32, y *float32, n int) float32 {
+	vx := unsafe.Slice(x, n)
+	vy := unsafe.Slice(y, n)
+	var acc [32]float32
+	for i := range n {
+		t1 := vx[i]
+		t2 := vy[i]
+		t3 := fma32(t1, t2, acc[i%32])
+		acc[i%32] = t3
+	}
+	for w := 16; w > 0; w /= 2 {
+		for i := range w {
+			t4 := acc[i] + acc[i+w]
+			acc[i] = t4
+		}
+	}
+	return acc[0]
+}
+
+// maxOfGo: the largest of x.
+func maxOfGo(x *float32, n int) float32 {
+	vx := unsafe.Slice(x, n)
+	var acc [32]float32
+	for i := range acc {
+		acc[i] = math.Float32frombits(0xff800000)
+	}
+	for i := range n {
+		t1 := vx[i]
+		t2 := isNaN(acc[i%32]) || isNaN(acc[i%32])
+		t3 := max32(acc[i%32], t1)
+		t4 := choose(t2, acc[i%32], t3)
+		acc[i%32] = t4
+	}
+	for w := 16; w > 0; w /= 2 {
+		for i := range w {
+			t5 := isNaN(acc[i]) || isNaN(acc[i])
+			t6 := max32(acc[i], acc[i+w])
+			t7 := choose(t5, acc[i], t6)
+			acc[i] = t7
+		}
+	}
+	return acc[0]
+}
+
+// minOfGo: the smallest of x.
+func minOfGo(x *float32, n int) float32 {
+	vx := unsafe.Slice(x, n)
+	var acc [32]float32
+	for i := range acc {
+		acc[i] = math.Float32frombits(0x7f800000)
+	}
+	for i := range n {
+		t1 := vx[i]
+		t2 := isNaN(acc[i%32]) || isNaN(acc[i%32])
+		t3 := min32(acc[i%32], t1)
+		t4 := choose(t2, acc[i%32], t3)
+		acc[i%32] = t4
+	}
+	for w := 16; w > 0; w /= 2 {
+		for i := range w {
+			t5 := isNaN(acc[i]) || isNaN(acc[i])
+			t6 := min32(acc[i], acc[i+w])
+			t7 := choose(t5, acc[i], t6)
+			acc[i] = t7
+		}
+	}
+	return acc[0]
+}
+
+// expSumGo: the sum of dst = exp(x*scale + shift).
+func expSumGo(dst *float32, x *float32, scale float32, shift float32, n int) float32 {
+	vdst := unsafe.Slice(dst, n)
+	vx := unsafe.Slice(x, n)
+	var acc [32]float32
+	for i := range n {
+		t1 := vx[i]
+		t2 := fma32(t1, scale, shift)
+		t3 := min32(float32(89), t2)
+		t4 := max32(float32(-105), t3)
+		t5 := float32(t4 * float32(1.442695))
+		t6 := float32(math.RoundToEven(float64(t5)))
+		t7 := fma32(-t6, float32(0.6931472), t4)
+		t8 := fma32(-t6, float32(-1.9046542e-09), t7)
+		t9 := fma32(float32(0.00138389), t8, float32(0.0083691925))
+		t10 := fma32(t9, t8, float32(0.041668102))
+		t11 := fma32(t10, t8, float32(0.16666517))
+		t12 := fma32(t11, t8, float32(0.49999994))
+		t13 := float32(t8 * t8)
+		t14 := fma32(t12, t13, t8)
+		t15 := t14 + float32(1)
+		t16 := scale32(t15, t6)
+		t17 := acc[i%32] + t16
+		vdst[i] = t16
+		acc[i%32] = t17
+	}
+	for w := 16; w > 0; w /= 2 {
+		for i := range w {
+			t18 := acc[i] + acc[i+w]
+			acc[i] = t18
+		}
+	}
+	return acc[0]
 }

@@ -2,6 +2,7 @@ package prim
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -24,31 +25,55 @@ type Gemm struct {
 	Epilogue func(worker, batch, i0, i1, j0, j1 int)
 }
 
-// A Batch repeats a Gemm Count times. Product i reads A[i*StrideA:] and
-// B[i*StrideB:] and writes C[i*StrideC:]. A stride of 0 shares an operand.
-type Batch struct {
-	Count                     int
-	StrideA, StrideB, StrideC int
+// A Batch repeats a Gemm over some axes, as a tensor's leading dimensions do; products are
+// numbered in row-major order, the last axis fastest.
+type Batch []BatchAxis
+
+// A BatchAxis repeats a Gemm Count times, StrideA, StrideB and StrideC elements
+// apart in A, B and C. A stride of 0 shares an operand.
+type BatchAxis struct{ Count, StrideA, StrideB, StrideC int }
+
+func (b Batch) count() int {
+	n := 1
+	for _, x := range b {
+		n *= x.Count
+	}
+	return n
+}
+
+// offsets are where product i starts in A, B and C.
+func (b Batch) offsets(i int) (at [3]int) {
+	for j := len(b) - 1; j >= 0; j-- {
+		x := b[j]
+		q := i % x.Count
+		i /= x.Count
+		at[0], at[1], at[2] = at[0]+q*x.StrideA, at[1]+q*x.StrideB, at[2]+q*x.StrideC
+	}
+	return at
 }
 
 // Check says what is wrong with the product, if anything: a negative size, a
 // leading dimension below the row's length, a matrix that reaches beyond its
 // slice.
-func (g *Gemm) Check() error { return g.CheckBatch(Batch{Count: 1}) }
+func (g *Gemm) Check() error { return g.CheckBatch(nil) }
 
-// CheckBatch is Check for a batch.
+// CheckBatch is Check for a batch. It also refuses products that overlap in C.
 func (g *Gemm) CheckBatch(b Batch) error {
-	if g.M < 0 || g.N < 0 || g.K < 0 || b.Count < 0 {
-		return fmt.Errorf("prim: gemm of %d products of size %dx%dx%d: negative size", b.Count, g.M, g.N, g.K)
+	if g.M < 0 || g.N < 0 || g.K < 0 {
+		return fmt.Errorf("prim: gemm of size %dx%dx%d: negative size", g.M, g.N, g.K)
 	}
 	if g.TransA && g.TransB {
 		return fmt.Errorf("prim: gemm with both operands transposed: compute B A into the transpose of C instead")
 	}
-	apart := b.StrideC >= g.LDC*(g.M-1)+g.N
-	sideBySide := b.StrideC >= g.N && g.LDC >= b.StrideC*(b.Count-1)+g.N
-	if b.Count > 1 && !apart && !sideBySide {
-		return fmt.Errorf("prim: gemm batch: products %d apart overlap in C (%d rows of %d, %d apart)",
-			b.StrideC, g.M, g.N, g.LDC)
+	last := [3]int{}
+	for _, x := range b {
+		if x.Count < 0 || x.StrideA < 0 || x.StrideB < 0 || x.StrideC < 0 {
+			return fmt.Errorf("prim: gemm batch: negative count or stride in %+v", x)
+		}
+		last[0], last[1], last[2] = last[0]+(x.Count-1)*x.StrideA, last[1]+(x.Count-1)*x.StrideB, last[2]+(x.Count-1)*x.StrideC
+	}
+	if b.count() == 0 {
+		return nil
 	}
 	rowsA, colsA, rowsB, colsB := g.M, g.K, g.K, g.N
 	if g.TransA {
@@ -57,25 +82,44 @@ func (g *Gemm) CheckBatch(b Batch) error {
 	if g.TransB {
 		rowsB, colsB = colsB, rowsB
 	}
-	for _, m := range []struct {
-		name             string
-		rows, cols, ld   int
-		stride, elements int
+	for i, m := range []struct {
+		name       string
+		rows, cols int
+		ld, length int
 	}{
-		{"A", rowsA, colsA, g.LDA, b.StrideA, len(g.A)},
-		{"B", rowsB, colsB, g.LDB, b.StrideB, len(g.B)},
-		{"C", g.M, g.N, g.LDC, b.StrideC, len(g.C)},
+		{"A", rowsA, colsA, g.LDA, len(g.A)},
+		{"B", rowsB, colsB, g.LDB, len(g.B)},
+		{"C", g.M, g.N, g.LDC, len(g.C)},
 	} {
-		if m.rows == 0 || m.cols == 0 || b.Count == 0 {
+		if m.rows == 0 || m.cols == 0 {
 			continue
 		}
-		if m.ld < m.cols && m.rows > 1 || m.stride < 0 {
-			return fmt.Errorf("prim: gemm: rows of %s are %d long and %d apart, products %d apart",
-				m.name, m.cols, m.ld, m.stride)
+		if m.ld < m.cols && m.rows > 1 {
+			return fmt.Errorf("prim: gemm: rows of %s are %d long and %d apart", m.name, m.cols, m.ld)
 		}
-		if need := (m.rows-1)*m.ld + m.cols + (b.Count-1)*m.stride; need > m.elements {
-			return fmt.Errorf("prim: gemm: %s[%d, %d] needs %d elements, has %d", m.name, m.rows, m.cols, need, m.elements)
+		if need := span(m.rows, m.ld, m.cols, 1) + last[i]; need > m.length {
+			return fmt.Errorf("prim: gemm: %s[%d, %d] needs %d elements, has %d", m.name, m.rows, m.cols, need, m.length)
 		}
+	}
+	return g.checkOverlap(b)
+}
+
+// checkOverlap refuses a C whose elements may coincide: going from the least
+// stride up, each axis must step over all that the axes before it reach.
+func (g *Gemm) checkOverlap(b Batch) error {
+	axes := Batch{{Count: g.N, StrideC: 1}, {Count: g.M, StrideC: g.LDC}}
+	axes = append(axes, b...)
+	slices.SortFunc(axes, func(x, y BatchAxis) int { return x.StrideC - y.StrideC })
+	reach := 0
+	for _, x := range axes {
+		if x.Count < 2 {
+			continue
+		}
+		if x.StrideC <= reach {
+			return fmt.Errorf("prim: gemm batch: products overlap in C: an axis of %d has stride %d, others reach %d",
+				x.Count, x.StrideC, reach)
+		}
+		reach += (x.Count - 1) * x.StrideC
 	}
 	return nil
 }
@@ -124,28 +168,28 @@ func NewEngine(k *Kernels, p *Pool) *Engine {
 }
 
 // Gemm computes one product. It panics if Check finds an error.
-func (e *Engine) Gemm(g *Gemm) { e.GemmBatch(g, Batch{Count: 1}) }
+func (e *Engine) Gemm(g *Gemm) { e.GemmBatch(g, nil) }
 
 // GemmBatch computes a batch of products. It panics if CheckBatch finds an error.
 func (e *Engine) GemmBatch(g *Gemm, b Batch) {
 	if err := g.CheckBatch(b); err != nil {
 		panic(err.Error())
 	}
-	if g.M == 0 || g.N == 0 || b.Count == 0 {
+	products := b.count()
+	if g.M == 0 || g.N == 0 || products == 0 {
 		return
 	}
 	if g.K == 0 {
 		e.empty(g, b)
 		return
 	}
-	t := &e.k.tile
 	ks := min(g.K, superK)
-	rows := evenly(g.M, max(t.rows, packedA/ks), t.rows)
+	rows := evenly(g.M, packedA/ks, e.k.tile.rows)
 	count := max(1, packedA/(rows*ks))
-	for b0 := 0; b0 < b.Count; b0 += count {
+	for b0 := 0; b0 < products; b0 += count {
 		for m0 := 0; m0 < g.M; m0 += rows {
 			for k0 := 0; k0 < g.K; k0 += ks {
-				e.super(g, b, b0, min(count, b.Count-b0), m0, min(rows, g.M-m0), k0, min(ks, g.K-k0))
+				e.super(g, b, b0, min(count, products-b0), m0, min(rows, g.M-m0), k0, min(ks, g.K-k0))
 			}
 		}
 	}
@@ -154,9 +198,10 @@ func (e *Engine) GemmBatch(g *Gemm, b Batch) {
 
 // empty is the product of K = 0.
 func (e *Engine) empty(g *Gemm, b Batch) {
-	for i := range b.Count {
+	for i := range b.count() {
+		at := b.offsets(i)[2]
 		for r := 0; r < g.M && !g.Accumulate; r++ {
-			clear(g.C[i*b.StrideC+r*g.LDC:][:g.N])
+			clear(g.C[at+r*g.LDC:][:g.N])
 		}
 		if g.Epilogue != nil {
 			g.Epilogue(0, i, 0, g.M, 0, g.N)
@@ -242,7 +287,7 @@ func (e *Engine) pack(_, task int) {
 	kBlocks := ceil(s.deep, blockK)
 	k0, i := task%kBlocks*blockK, task/kBlocks
 	depth := min(blockK, s.deep-k0)
-	a := g.A[(s.b0+i)*s.batch.StrideA:]
+	a := g.A[s.batch.offsets(s.b0 + i)[0]:]
 	for p := p0; p < p1; {
 		r := s.row(p)
 		high := s.row(p+1) - r
@@ -271,10 +316,11 @@ func (e *Engine) multiply(worker, task int) {
 	p0, p1 := block*s.panels/s.blocks, (block+1)*s.panels/s.blocks
 	j0 := strip * s.cols
 	n := min(s.cols, g.N-j0)
-	b, c := e.b[worker], g.C[(s.b0+i)*s.batch.StrideC:]
+	at := s.batch.offsets(s.b0 + i)
+	b, c := e.b[worker], g.C[at[2]:]
 	for k0 := 0; k0 < s.deep; k0 += blockK {
 		depth := min(blockK, s.deep-k0)
-		e.packB(b, i, j0, n, s.k0+k0, depth)
+		e.packB(b, g.B[at[1]:], j0, n, s.k0+k0, depth)
 		acc := g.Accumulate || s.k0+k0 > 0
 		for p := p0; p < p1; p++ {
 			r := s.row(p)
@@ -293,9 +339,8 @@ func (e *Engine) multiply(worker, task int) {
 // packB packs n columns of B from j0 on, depth steps from k0 on. Columns that
 // fill the last panel up are left as they are: what is computed from them is
 // not stored.
-func (e *Engine) packB(dst []float32, i, j0, n, k0, depth int) {
+func (e *Engine) packB(dst, b []float32, j0, n, k0, depth int) {
 	g, t := e.s.g, &e.k.tile
-	b := g.B[(e.s.b0+i)*e.s.batch.StrideB:]
 	if !g.TransB {
 		t.copyB(&dst[0], t.cols*depth, &b[k0*g.LDB+j0], g.LDB, depth, n, t.cols)
 		return

@@ -51,7 +51,7 @@ func TestFMA32(t *testing.T) {
 // gemmCase is a product on windows of larger arrays that hold a poison.
 type gemmCase struct {
 	g      Gemm
-	batch  Batch
+	batch  BatchAxis
 	c0     []float32 // C before
 	tail   int       // elements after the last of C
 	poison float32
@@ -59,7 +59,7 @@ type gemmCase struct {
 
 func randomGemm(r *rand.Rand, m, n, k int) *gemmCase {
 	x := &gemmCase{poison: math.Float32frombits(0x7fc0dead)}
-	x.batch = Batch{Count: 1}
+	x.batch = BatchAxis{Count: 1}
 	if r.IntN(4) == 0 {
 		x.batch.Count = 1 + r.IntN(4)
 	}
@@ -151,7 +151,7 @@ func TestGemm(t *testing.T) {
 			x := randomGemm(r, m, n, kk)
 			seen := newCover(x)
 			x.g.Epilogue = seen.mark
-			e.GemmBatch(&x.g, x.batch)
+			e.GemmBatch(&x.g, Batch{x.batch})
 			x.check(t)
 			seen.check(t)
 		}
@@ -216,7 +216,7 @@ func TestGemmBits(t *testing.T) {
 			for workers := 1; workers <= 3; workers++ {
 				p := NewPool(workers)
 				copy(x.g.C, x.c0)
-				NewEngine(k, p).GemmBatch(&x.g, x.batch)
+				NewEngine(k, p).GemmBatch(&x.g, Batch{x.batch})
 				p.Close()
 				if want == nil {
 					want = append(want, x.g.C...)
@@ -244,5 +244,37 @@ func TestGemmCheck(t *testing.T) {
 		change(&g)
 		require.ErrorContains(t, g.Check(), name)
 	}
-	require.ErrorContains(t, ok.CheckBatch(Batch{Count: 2}), "overlap")
+	require.ErrorContains(t, ok.CheckBatch(Batch{{Count: 2}}), "overlap")
+}
+
+// Products over two batch axes, with heads side by side in rows, as attention has them.
+func TestGemmHeads(t *testing.T) {
+	const batch, heads, seq, dim = 2, 3, 37, 20
+	const row = heads * dim
+	r := rand.New(rand.NewPCG(9, 9))
+	q, v := make([]float32, batch*seq*row), make([]float32, batch*seq*row)
+	for i := range q {
+		q[i], v[i] = float32(r.NormFloat64()), float32(r.NormFloat64())
+	}
+	forEachISA(t, func(t *testing.T, k *Kernels) {
+		p := NewPool(2)
+		defer p.Close()
+		e := NewEngine(k, p)
+		s, o := make([]float32, batch*heads*seq*seq), make([]float32, batch*seq*row)
+		in := BatchAxis{heads, dim, dim, seq * seq}
+		e.GemmBatch(&Gemm{M: seq, N: seq, K: dim, A: q, LDA: row, B: v, LDB: row, TransB: true, C: s, LDC: seq},
+			Batch{{batch, seq * row, seq * row, heads * seq * seq}, in})
+		e.GemmBatch(&Gemm{M: seq, N: dim, K: seq, A: s, LDA: seq, B: v, LDB: row, C: o, LDC: row},
+			Batch{{batch, heads * seq * seq, seq * row, seq * row}, {heads, seq * seq, dim, dim}})
+		ws, wo := make([]float32, seq*seq), make([]float32, seq*row)
+		for b := range batch {
+			for h := range heads {
+				at := b*seq*row + h*dim
+				k.DotNT(seq, seq, dim, q[at:], row, v[at:], row, ws, seq, false, make([]float32, DotScratch))
+				requireSameBits(t, ws, s[(b*heads+h)*seq*seq:][:seq*seq], "scores of %d, %d", b, h)
+				k.DotNN(seq, dim, seq, ws, seq, v[at:], row, wo[h*dim:], row, false)
+			}
+			requireSameBits(t, wo, o[b*seq*row:][:seq*row], "outputs of %d", b)
+		}
+	})
 }

@@ -10,9 +10,11 @@ import (
 
 // Kernels is the set of primitives for one instruction set. It is immutable.
 type Kernels struct {
-	isa  string
-	tile tileTable
-	ops  opTable
+	isa    string
+	tile   tileTable
+	ops    opTable
+	red    reduceTable
+	philox philoxWords
 }
 
 // ISA is the instruction set's name: "avx512", "avx2" or "go".
@@ -39,5 +41,5 @@ func kernels(isa string) *Kernels {
 	if k := nativeKernels(isa); k != nil {
 		return k
 	}
-	return &Kernels{isa: "go", tile: goTile(), ops: opsGo()}
+	return &Kernels{isa: "go", tile: goTile(), ops: opsGo(), red: goReduce(), philox: philoxGo}
 }

@@ -41,6 +41,9 @@ func generate() (map[string][]byte, error) {
 		{"gemm", gemmUnit},
 		{"pack", packUnit},
 		{"elementwise", elementwiseUnit},
+		{"reduce", reduceUnit},
+		{"convert", convertUnit},
+		{"philox", philoxUnit},
 	} {
 		if err := u.write(files); err != nil {
 			return nil, fmt.Errorf("%s: %w", u.name, err)

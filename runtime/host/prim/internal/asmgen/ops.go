@@ -186,6 +186,7 @@ func singles() []*group {
 	single("selectVV", "dst = mask ? x : y", dst, []param{ivec("mask"), vec("x"), vec("y")}, sel)
 	single("selectVS", "dst = mask ? x : y", dst, []param{ivec("mask"), vec("x"), scalar("y")}, sel)
 	single("selectSV", "dst = mask ? x : y", dst, []param{ivec("mask"), scalar("x"), vec("y")}, sel)
+	single("selectSS", "dst = mask ? x : y", dst, []param{ivec("mask"), scalar("x"), scalar("y")}, sel)
 	single("fill", "dst = s", idst, []param{iscalar("s")}, func(_ *expression, in []*val) []*val { return in })
 	single("toI32", "dst = x, towards zero", idst, []param{vec("x")}, one((*expression).truncInt))
 	single("fromI32", "dst = x", dst, []param{ivec("x")}, one((*expression).toFloat))
@@ -280,6 +281,9 @@ func writeGo(files map[string][]byte) error {
 		for _, l := range group.loops {
 			g.function(l)
 		}
+	}
+	for _, r := range reductions {
+		g.writeReduction(r)
 	}
 	for name, text := range map[string]string{
 		"elementwise_go.go":        g.text.String(),

@@ -29,3 +29,15 @@ func avx2Tile() tileTable {
 		transpose: transposeAVX2, copyA: copyPanels1AVX2, copyB: copyPanels2AVX2,
 	}
 }
+
+func avx512Reduce() reduceTable {
+	return reduceTable{sum: sumAVX512, max: maxOfAVX512, min: minOfAVX512, dot: dotAVX512, expSum: expSumAVX512,
+		sumSquares: sumSquaresAVX512, colSum: colSumAVX512, colDot: colDotAVX512, lanes: 16,
+		toBF16: toBF16AVX512, toF16: toF16AVX512, fromBF16: fromBF16AVX512, fromF16: fromF16AVX512}
+}
+
+func avx2Reduce() reduceTable {
+	return reduceTable{sum: sumAVX2, max: maxOfAVX2, min: minOfAVX2, dot: dotAVX2, expSum: expSumAVX2,
+		sumSquares: sumSquaresAVX2, colSum: colSumAVX2, colDot: colDotAVX2, lanes: 8,
+		toBF16: toBF16AVX2, toF16: toF16AVX2, fromBF16: fromBF16AVX2, fromF16: fromF16AVX2}
+}
