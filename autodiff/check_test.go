@@ -220,12 +220,9 @@ func floats(ts []*ir.Tensor) int {
 	return n
 }
 
-// tensor is a float64 tensor of rank 1, or of another shape.
-func tensor(c *ir.Context, data []float64, shape ...int64) *ir.Tensor {
-	if shape == nil {
-		shape = []int64{int64(len(data))}
-	}
-	return &ir.Tensor{Shape: shape, Elem: c.F64(), Data: data}
+// tensor is a float64 tensor of rank 1.
+func tensor(c *ir.Context, data []float64) *ir.Tensor {
+	return &ir.Tensor{Shape: []int64{int64(len(data))}, Elem: c.F64(), Data: data}
 }
 
 // gradientAt is the gradient of sum(f(x)) by every argument.

@@ -1,6 +1,9 @@
 package autodiff
 
-import "blutrain/ir"
+import (
+	"blutrain/dialects/blu"
+	"blutrain/ir"
+)
 
 // sum = sum over rows that count of lse - logits[target]:
 //
@@ -8,7 +11,6 @@ import "blutrain/ir"
 //
 // which is blu.cross_entropy_grad; it recomputes the softmax from lse.
 func crossEntropy(r *reverse, op *ir.Op, dsum *ir.Value) []*ir.Value {
-	logits, targets, lse := op.Operand(0), op.Operand(1), op.Result(2)
-	ignore, _ := op.Attrs().Int("ignore")
-	return one(r.CrossEntropyGrad(logits, targets, lse, dsum, ignore))
+	ce := blu.CrossEntropyOp{Op: op}
+	return one(r.CrossEntropyGrad(ce.Logits(), ce.Targets(), ce.Lse(), dsum, ce.Ignore()))
 }

@@ -3,6 +3,7 @@ package autodiff
 import (
 	"slices"
 
+	"blutrain/dialects/blu"
 	"blutrain/ir"
 )
 
@@ -14,9 +15,9 @@ import (
 // and each is permuted to its operand's order of dimensions. dy comes first in both, so that the gradient by a weight
 // [n, k] needs no permutation.
 func dot(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
-	at := op.Attrs()
-	a := side{op.Operand(0), at.Ints("lhs_batch"), at.Ints("lhs_contract")}
-	b := side{op.Operand(1), at.Ints("rhs_batch"), at.Ints("rhs_contract")}
+	y := blu.DotOp{Op: op}
+	a := side{y.Lhs(), y.LhsBatch(), y.LhsContract()}
+	b := side{y.Rhs(), y.RhsBatch(), y.RhsContract()}
 	batch, m, n := len(a.batch), len(a.free()), len(b.free())
 	ds := make([]*ir.Value, 2)
 	if r.wants(a.value) {

@@ -30,7 +30,7 @@ func (r *reverse) joined(a, b *ir.Value) *ir.Value {
 
 // neighbours recognizes two paddings with zeros of tensors that lie side by side along one axis, and orders them.
 func neighbours(a, b *ir.Value) (p, q blu.PadOp, axis int64, ok bool) {
-	if a == b || !a.DefinedBy(blu.Pad) || !b.DefinedBy(blu.Pad) {
+	if !a.DefinedBy(blu.Pad) || !b.DefinedBy(blu.Pad) {
 		return p, q, 0, false
 	}
 	p, q = blu.PadOp{Op: a.Op()}, blu.PadOp{Op: b.Op()}

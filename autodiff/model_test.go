@@ -74,11 +74,7 @@ func (m *model) typeOf(name string) *ir.TensorType {
 
 // get reads a parameter in place.
 func (m *model) get(b *blu.Builder, name string) *ir.Value {
-	op := b.CreateState(blu.Get, ir.OpState{
-		Attrs:   []ir.NamedAttr{{Name: "param", Value: m.c.Symbol(name)}},
-		Results: []ir.Type{m.typeOf(name)},
-	})
-	return op.Result(0)
+	return b.Get(name, m.typeOf(name))
 }
 
 // call calls a private function with values as arguments.

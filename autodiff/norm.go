@@ -1,6 +1,9 @@
 package autodiff
 
-import "blutrain/ir"
+import (
+	"blutrain/dialects/blu"
+	"blutrain/ir"
+)
 
 // y = (x - mean) rstd g + b over the last axis. With xhat = (x - mean) rstd and h = dy g:
 //
@@ -8,9 +11,8 @@ import "blutrain/ir"
 //
 // which is blu.layernorm_grad.
 func layernorm(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
-	x, g, mean, rstd := op.Operand(0), op.Operand(1), op.Result(1), op.Result(2)
-	d := r.LayernormGrad(x, g, mean, rstd, dy)
-	return d.Results()
+	n := blu.LayernormOp{Op: op}
+	return r.LayernormGrad(n.X(), n.G(), n.Mean(), n.Rstd(), dy).Results()
 }
 
 // y = x rstd g over the last axis, rstd = (mean(x^2) + eps)^(-1/2). With xhat = x rstd and h = dy g:
@@ -19,7 +21,6 @@ func layernorm(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
 //
 // which is blu.rmsnorm_grad.
 func rmsnorm(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
-	x, g, rstd := op.Operand(0), op.Operand(1), op.Result(1)
-	d := r.RmsnormGrad(x, g, rstd, dy)
-	return d.Results()
+	n := blu.RmsnormOp{Op: op}
+	return r.RmsnormGrad(n.X(), n.G(), n.Rstd(), dy).Results()
 }

@@ -116,6 +116,11 @@ var ruleCases = []ruleCase{
 		x := b.Add(in[0], in[1])
 		return []*ir.Value{b.Exp(cutLast(b, in[0], 0, 2)), cutLast(b, x, 2, 4)}
 	}},
+	{"slice", "parts along both axes", []input{dims(4, 4)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+		top := b.Slice(in[0], []int64{0, 0}, []int64{2, 4}, []int64{1, 1})
+		low := b.Slice(in[0], []int64{2, 0}, []int64{4, 4}, []int64{1, 1})
+		return []*ir.Value{b.Exp(low), b.Mul(cutLast(b, top, 0, 2), cutLast(b, top, 2, 4))}
+	}},
 	{"slice", "overlapping, and twice the same", []input{dims(5)}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
 		x := cutLast(b, in[0], 1, 4)
 		return []*ir.Value{b.Mul(x, cutLast(b, in[0], 0, 3)), b.Mul(cutLast(b, in[0], 1, 4), x)}

@@ -3,12 +3,13 @@ package autodiff
 import (
 	"slices"
 
+	"blutrain/dialects/blu"
 	"blutrain/ir"
 )
 
 // y = broadcast(x): each element of x is summed over its copies.
 func broadcast(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
-	x, axes := op.Operand(0), op.Attrs().Ints("axes")
+	x, axes := op.Operand(0), blu.BroadcastOp{Op: op}.Axes()
 	from, to := x.Shape(), op.Result(0).Shape()
 	var copied []int64
 	for d := range int64(len(to)) {
@@ -29,14 +30,13 @@ func reshape(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
 
 // y[i...] = x at the permuted index: dx is dy permuted back.
 func transpose(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
-	return one(r.Transpose(dy, inverse(op.Attrs().Ints("perm"))))
+	return one(r.Transpose(dy, inverse(blu.TransposeOp{Op: op}.Perm())))
 }
 
 // y = x[start:limit:step]: dx is dy with zeros in between and around.
 func slice(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
-	x := op.Operand(0)
-	starts, steps := op.Attrs().Ints("starts"), op.Attrs().Ints("steps")
-	for axis, step := range steps {
+	x, starts := op.Operand(0), blu.SliceOp{Op: op}.Starts()
+	for axis, step := range (blu.SliceOp{Op: op}).Steps() {
 		if step > 1 {
 			dy = r.spread(dy, axis, step)
 		}
@@ -67,7 +67,7 @@ func (r *reverse) spread(x *ir.Value, axis int, step int64) *ir.Value {
 
 // y = x with constants around: dx is the part of dy that x fills.
 func pad(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
-	low, shape := op.Attrs().Ints("low"), op.Operand(0).Shape()
+	low, shape := blu.PadOp{Op: op}.Low(), op.Operand(0).Shape()
 	limits, steps := make([]int64, len(shape)), make([]int64, len(shape))
 	for i, n := range shape {
 		limits[i], steps[i] = low[i]+n, 1
@@ -77,7 +77,7 @@ func pad(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
 
 // y = concat(xs): each x gets its part of dy.
 func concat(r *reverse, op *ir.Op, dy *ir.Value) []*ir.Value {
-	axis, _ := op.Attrs().Int("axis")
+	axis := blu.ConcatOp{Op: op}.Axis()
 	ds, at := make([]*ir.Value, op.NumOperands()), int64(0)
 	for i, x := range op.Operands() {
 		n := x.Shape()[axis]

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"blutrain/dialects"
 	"blutrain/dialects/blu"
 	"blutrain/ir"
 )
@@ -137,4 +138,21 @@ func TestNoGuardBesideASelect(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, comparisons)
+}
+
+// Seeds that are padded with other than zeros are added, not joined.
+func TestSeedsWithBorders(t *testing.T) {
+	c := dialects.NewContext()
+	f := newFunction(c, "f", c.Unknown())
+	half := c.Tensor([]int64{2}, c.F64())
+	x, u, v := f.arg(c.Tensor([]int64{4}, c.F64()), f.Loc), f.arg(half, f.Loc), f.arg(half, f.Loc)
+	seeds := []*ir.Value{f.Pad(u, []int64{0}, []int64{2}, 7), f.Pad(v, []int64{2}, []int64{0}, 7)}
+	ds, err := Backward(c, f.body, []*ir.Value{x, x}, seeds, []*ir.Value{x})
+	require.NoError(t, err)
+	f.result(ds[0])
+	fn := f.finish()
+	interp := ir.Interp{Ctx: c}
+	out, err := interp.NewFrame().Run(fn.Body(), []ir.Datum{tensor(c, make([]float64, 4)), tensor(c, []float64{1, 2}), tensor(c, []float64{3, 4})})
+	require.NoError(t, err)
+	require.Equal(t, []float64{8, 9, 10, 11}, out[0].(*ir.Tensor).Data)
 }

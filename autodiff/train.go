@@ -188,26 +188,21 @@ func (t *trainer) replaceFunctions(fns []*ir.Op) {
 func (t *trainer) declareStates() {
 	scalar := t.c.Tensor(nil, t.c.F32())
 	for _, p := range t.params {
-		t.declare(gradName(p.name), p.typ, "gradient", p.op.Loc())
+		t.declare(gradName(p.name), p.typ, blu.RoleGradient, p.op.Loc())
 	}
 	for _, p := range t.params {
 		for _, s := range t.states(p) {
-			t.declare(s, p.typ, "optimizer", p.op.Loc())
+			t.declare(s, p.typ, blu.RoleOptimizer, p.op.Loc())
 		}
 	}
-	t.declare(lossSum, scalar, "accumulator", t.module.Loc())
-	t.declare(count, scalar, "accumulator", t.module.Loc())
+	t.declare(lossSum, scalar, blu.RoleAccumulator, t.module.Loc())
+	t.declare(count, scalar, blu.RoleAccumulator, t.module.Loc())
 }
 
 // declare adds a storage to the module. The optimizer's is kept in checkpoints.
 func (t *trainer) declare(name string, typ ir.Type, role string, loc *ir.Location) {
-	b := ir.NewBuilder(t.c, t.module.Body()).At(loc)
-	b.CreateState(blu.State, ir.OpState{Attrs: []ir.NamedAttr{
-		{Name: "sym_name", Value: t.c.String(name)},
-		{Name: "type", Value: t.c.TypeAttr(typ)},
-		{Name: "role", Value: t.c.String(role)},
-		{Name: "persist", Value: t.c.Bool(role == "optimizer")},
-	}})
+	b := blu.On(ir.NewBuilder(t.c, t.module.Body()).At(loc))
+	b.State(name, typ, role, role == blu.RoleOptimizer)
 }
 
 // readParams makes every parameter an argument of f.

@@ -1,6 +1,7 @@
 package autodiff
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -234,6 +235,26 @@ func TestInit(t *testing.T) {
 	require.Equal(t, first, r.storage["w1"].Data)
 	r.call(Init, map[string]*ir.Tensor{"seed": scalar(43)})
 	require.NotEqual(t, first, r.storage["w1"].Data)
+}
+
+// The module declares the storage of training; a checkpoint holds the optimizer's, and nothing that a step makes anew.
+func TestStates(t *testing.T) {
+	m := mlp(t)
+	m.train(1, m.sgd()...)
+	var got []string
+	for op := range m.module.Body().Ops() {
+		if op.Is(blu.State) {
+			s := blu.StateOp{Op: op}
+			got = append(got, fmt.Sprintf("%s %s %v %v", s.SymName(), s.Type(), s.Role(), s.Persist()))
+		}
+	}
+	require.Equal(t, []string{
+		"grads/w1 tensor<13x7xf32> gradient false", "grads/b1 tensor<13xf32> gradient false",
+		"grads/w2 tensor<5x13xf32> gradient false", "grads/b2 tensor<5xf32> gradient false",
+		"sgd.momentum/w1 tensor<13x7xf32> optimizer true", "sgd.momentum/b1 tensor<13xf32> optimizer true",
+		"sgd.momentum/w2 tensor<5x13xf32> optimizer true", "sgd.momentum/b2 tensor<5xf32> optimizer true",
+		"loss_sum tensor<f32> accumulator false", "count tensor<f32> accumulator false",
+	}, got)
 }
 
 // What makes a model untrainable is said at its place.
