@@ -14,8 +14,8 @@ import (
 	"blutrain/ir"
 )
 
-// Reference and Step name the nested modules that become reference.mlir: for each kernel the function it implements, and
-// the functions of the program before they were cut into kernels.
+// Reference and Step name the nested modules that become reference.mlir: in @reference for each kernel the function it
+// implements, and in @step the functions of the program, with its parameters and states, before they were cut into kernels.
 const Reference, Step = "reference", "step"
 
 // Options is what a module does not say about itself.
@@ -52,20 +52,30 @@ func text(op *ir.Op) []byte {
 	return ir.Print(op, ir.PrintOptions{Locations: true, ElideAbove: -1})
 }
 
-// takeReference moves the nested modules into one of their own, or returns nil when there are none.
+// takeReference takes the nested modules out of the module: that of the program before it was cut into kernels becomes a
+// module of its own, and holds the one with the kernels' functions. It is nil when there are none.
 func takeReference(c *ir.Context, module *ir.Op) *ir.Op {
-	var ref *ir.Op
-	for op := range module.Body().Ops() {
-		if op.Def() != module.Def() {
-			continue
-		}
-		if ref == nil {
-			ref = c.NewOp(module.Def(), ir.OpState{Regions: 1, Loc: module.Loc()})
-			ref.Region(0).AddBlock()
-		}
-		op.MoveToEnd(ref.Body())
+	kernels, ref := nested(module, Reference), nested(module, Step)
+	if kernels == nil && ref == nil {
+		return nil
+	}
+	if ref == nil {
+		ref = c.NewOp(module.Def(), ir.OpState{Regions: 1, Loc: module.Loc()})
+		ref.Region(0).AddBlock()
+	}
+	ref.Remove()
+	if kernels != nil {
+		kernels.MoveToEnd(ref.Body())
 	}
 	return ref
+}
+
+// nested is the module of that name within the module, or nil.
+func nested(module *ir.Op, name string) *ir.Op {
+	if op := ir.LookupSymbol(module, name); op != nil && op.Def() == module.Def() {
+		return op
+	}
+	return nil
 }
 
 func manifest(module *ir.Op, o Options) (*artifact.Manifest, error) {

@@ -10,10 +10,8 @@ import (
 // an addition as two: what is compared to a machine's peak as model FLOPs utilization. Causal attention counts half.
 func countFlops(module *ir.Op) map[string]float64 {
 	from := module
-	for op := range module.Body().Ops() {
-		if op.Def() == module.Def() && ir.SymName(op) == Step {
-			from = op
-		}
+	if step := nested(module, Step); step != nil {
+		from = step
 	}
 	counts := map[string]float64{}
 	for f := range from.Body().Ops() {

@@ -279,6 +279,9 @@ func (l *lowering) epilogue(p *product, body *ir.Block) error {
 	old := l.b
 	l.b = ir.NewBuilder(l.c, body)
 	defer func() { l.b = old }()
+	if l.nothingLeft(p) {
+		return nil
+	}
 	y := p.contract.Result(0)
 	at := p.store.Operands()[2:]
 	l.blocks[y] = l.window(p.store, p.store.Operand(1), at, y.Type(), body.Arg(2), body.Arg(3))
@@ -361,4 +364,15 @@ func (l *lowering) panel(ref *ir.Value, at []*ir.Value, k, rows, cols *ir.Value,
 		l.emit(host.Cast, []*operand{w, s}, nil)
 	}
 	return s
+}
+
+// nothingLeft reports whether the product, or the sum it is added to, is stored as it is and nothing else is computed.
+func (l *lowering) nothingLeft(p *product) bool {
+	stores := 0
+	for op := range l.kernel.Body().Ops() {
+		if op.Is(tile.Store) {
+			stores++
+		}
+	}
+	return stores == 1 && (p.sum != nil || p.store.Operand(0) == p.contract.Result(0))
 }

@@ -351,8 +351,7 @@ func (d *decoder) random(op *ir.Op, r []int) (instr, error) {
 		for i := range d.rows {
 			out, first := row[float32](d, i), uint64(start+int64(i)*pitch)
 			if normal {
-				f.k.Normal(out, seed, stream, first)
-				f.k.FMAVSS(out, out, float32(std), float32(mean))
+				f.k.Normal(out, seed, stream, first, mean, std)
 			} else {
 				f.k.Uniform(out, seed, stream, first)
 			}

@@ -5,11 +5,13 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"blutrain/artifact"
+	"blutrain/dialects/blu"
 	"blutrain/dialects/fn"
 	"blutrain/dialects/tile"
 	"blutrain/formats"
@@ -50,7 +52,7 @@ func LaunchOnly(c *ir.Context, module, kernel *ir.Op) *ir.Op {
 	ins, outs := tile.Refs(kernel)
 	tensors := func(vs []*ir.Value) (ts []ir.Type) {
 		for _, v := range vs {
-			ts = append(ts, c.Tensor(v.Shape(), v.Elem()))
+			ts = append(ts, c.Tensor(stored(v), v.Elem()))
 		}
 		return ts
 	}
@@ -69,12 +71,45 @@ func LaunchOnly(c *ir.Context, module, kernel *ir.Op) *ir.Op {
 		{Name: "res_attrs", Value: ports("blu.output", "out", len(outs))},
 	}})
 	body := f.Region(0).AddBlock(inTypes...)
-	b := ir.NewBuilder(c, body)
+	b := blu.Builder{Builder: ir.NewBuilder(c, body)}
+	args := slices.Clone(body.Args())
+	for i, v := range ins {
+		if IsTransposed(v) {
+			args[i] = b.Transpose(args[i], []int64{1, 0})
+		}
+	}
 	launch := b.CreateState(tile.Launch, ir.OpState{
-		Operands: body.Args(), Results: outTypes, Attrs: []ir.NamedAttr{{Name: "kernel", Value: c.Symbol(ir.SymName(kernel))}},
+		Operands: args, Results: outTypes, Attrs: []ir.NamedAttr{{Name: "kernel", Value: c.Symbol(ir.SymName(kernel))}},
 	})
 	b.CreateState(fn.Return, ir.OpState{Operands: launch.Results()})
 	return f
+}
+
+// IsTransposed reports whether a kernel's argument wants a matrix stored with its rows and columns exchanged.
+func IsTransposed(ref *ir.Value) bool {
+	layout, ok := ref.Type().(*ir.MemRefType).Layout.(*ir.StridedAttr)
+	return ok && len(layout.Strides) == 2 && layout.Strides[0] == 1
+}
+
+// stored is the shape of the tensor that a kernel's argument is given.
+func stored(ref *ir.Value) []int64 {
+	shape := slices.Clone(ref.Shape())
+	if IsTransposed(ref) {
+		slices.Reverse(shape)
+	}
+	return shape
+}
+
+// Transposed is a matrix with rows and columns exchanged.
+func Transposed(x *ir.Tensor) *ir.Tensor {
+	m, n := x.Shape[0], x.Shape[1]
+	y := ir.NewTensor(x.Elem, n, m)
+	for i := range m {
+		for j := range n {
+			y.Data[j*m+i] = x.Data[i*n+j]
+		}
+	}
+	return y
 }
 
 // Random is a tensor of normal numbers, or of small integers from low to high for integer types.

@@ -62,6 +62,9 @@ func compareKernel(t *testing.T, text []byte, name string) {
 	for i, v := range ins {
 		x := Random(r, v.Type(), -1, 9)
 		args = append(args, x)
+		if IsTransposed(v) {
+			x = Transposed(x)
+		}
 		in[fmt.Sprint("in", i)] = Array(x)
 	}
 	want, err := tile.Run(&ir.Interp{Ctx: c, Module: module}, kernel, args)
@@ -70,7 +73,7 @@ func compareKernel(t *testing.T, text []byte, name string) {
 	a := Compile(t, c, module)
 	if one, known := map[string]bool{"nt_bias_tanh": true, "nn_product_twice": true, "tn_plain": true, "batched_residual": true, "tt_by_blocks": false}[name]; known {
 		text, _ := a.File("program.mlir")
-		require.Equal(t, one, strings.Contains(string(text), "host.gemm"), "one product on all workers")
+		require.Equal(t, one, strings.Contains(string(text), "host.gemm"), "one product on all workers: %s", text)
 	}
 	first, err := Open(t, a, 1).Call("f", in, nil)
 	require.NoError(t, err)
