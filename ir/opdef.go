@@ -15,7 +15,7 @@ const (
 	Symbol                              // has a sym_name
 	Isolated                            // its regions use no value from outside
 	NoTerminator                        // its blocks end without a terminator
-	ConstantLike                        // has no operands and an attribute "value"
+	ConstantLike                        // has no operands, and an attribute "value" in its definition
 	View                                // its result is another view of its first operand: no work, only strides
 	Random                              // depends on a seed; Pure still holds: the same seed gives the same bits
 	SameTypes                           // all operands and results have one type

@@ -254,7 +254,7 @@ func (p *parser) generic(at int) *Op {
 	if p.accept('(') {
 		p.enterRegions(def)
 		for {
-			p.region(op.AddRegion(), nil)
+			p.region(op.AddRegion(), nil, false)
 			if p.accept(')') {
 				break
 			}
@@ -390,13 +390,13 @@ func (p *parser) short(at int) *Op {
 	p.finish(op, s, at, base, true)
 	if len(def.Regions) > 0 {
 		p.enterRegions(def)
-		for range def.Regions {
+		for _, d := range def.Regions {
 			r := op.AddRegion()
 			var args []blockArg
 			if p.accept('(') {
 				args = p.blockArgs(false)
 			}
-			p.region(r, args)
+			p.region(r, args, len(args) > 0 || d.Arity == One)
 		}
 		p.leaveRegions(def)
 	}
@@ -477,7 +477,7 @@ func (p *parser) function(def *OpDef, s OpState) *Op {
 			p.fail(p.pos, "%s @%s has a body but its arguments have no names", def.full, SymName(op))
 		}
 		p.enterRegions(def)
-		p.body(r, args, true)
+		p.region(r, args, true)
 		p.leaveRegions(def)
 	} else if named {
 		p.expected("'{' that starts the body")
@@ -562,10 +562,9 @@ func (p *parser) leaveRegions(def *OpDef) {
 	p.depth--
 }
 
-// region reads { blocks }; args are the first block's where they stand before it.
-func (p *parser) region(r *Region, args []blockArg) { p.body(r, args, len(args) > 0) }
-
-func (p *parser) body(r *Region, args []blockArg, entry bool) {
+// region reads { blocks }. args are the first block's where they stand before it; entry says that there is a first block
+// even if nothing is written.
+func (p *parser) region(r *Region, args []blockArg, entry bool) {
 	p.blocks = &blocks{region: r, names: map[string]*blockName{}, outer: p.blocks}
 	defined := len(p.scope.defined)
 	p.expect('{')

@@ -100,7 +100,7 @@ func (p *printer) op(op *Op) {
 		p.str(" = ")
 	}
 	switch {
-	case p.Generic || op.Has(Unregistered) || len(op.Regions()) != len(op.def.Regions):
+	case p.Generic || op.Has(Unregistered) || !fitsRegions(op):
 		p.generic(op)
 	case !op.Has(FunctionLike):
 		p.short(op)
@@ -112,6 +112,20 @@ func (p *printer) op(op *Op) {
 	if p.Locations {
 		p.loc(op.loc)
 	}
+}
+
+// fitsRegions reports whether op has the regions of its definition, none of them without its one block.
+func fitsRegions(op *Op) bool {
+	rs := op.Regions()
+	if len(rs) != len(op.def.Regions) {
+		return false
+	}
+	for i, r := range rs {
+		if op.def.Regions[i].Arity == One && len(r.blocks) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *printer) loc(l *Location) {
@@ -143,7 +157,7 @@ func (p *printer) generic(op *Op) {
 		} else {
 			p.str(", ")
 		}
-		p.region(r, true)
+		p.region(r, true, false)
 	}
 	if len(op.Regions()) > 0 {
 		p.b = append(p.b, ')')
@@ -181,14 +195,14 @@ func (p *printer) short(op *Op) {
 	if len(op.operands)+len(op.results) > 0 {
 		p.signature(op)
 	}
-	for _, r := range op.Regions() {
+	for i, r := range op.Regions() {
 		p.b = append(p.b, ' ')
 		if b := r.First(); b != nil && len(b.args) > 0 {
 			p.b = append(p.b, '(')
 			p.blockArgs(b, nil)
 			p.str(") ")
 		}
-		p.region(r, false)
+		p.region(r, false, op.def.Regions[i].Arity == One)
 	}
 }
 
@@ -305,7 +319,7 @@ func (p *printer) function(op *Op) {
 	})
 	if op.Body() != nil {
 		p.b = append(p.b, ' ')
-		p.region(op.Region(0), false)
+		p.region(op.Region(0), false, false)
 	}
 }
 
@@ -440,14 +454,19 @@ func (p *printer) signature(op *Op) {
 }
 
 // region writes { ... }. The first block has a label when that says something: its arguments, unless they are written
-// elsewhere, or that it is there at all.
-func (p *printer) region(r *Region, argsInLabel bool) {
+// elsewhere, or that it is there at all, unless that is sure.
+func (p *printer) region(r *Region, argsInLabel, sure bool) {
 	p.b = append(p.b, '{')
+	if sure && len(r.blocks) == 1 && r.blocks[0].first == nil {
+		p.b = append(p.b, '}')
+		return
+	}
 	for i, b := range r.blocks {
-		if i > 0 || argsInLabel && len(b.args) > 0 || b.first == nil && (argsInLabel || len(b.args) == 0) {
+		args := len(b.args) > 0
+		if i > 0 || argsInLabel && args || b.first == nil && (argsInLabel || !args && !sure) {
 			p.newline()
 			p.label(b)
-			if len(b.args) > 0 && (i > 0 || argsInLabel) {
+			if args && (i > 0 || argsInLabel) {
 				p.b = append(p.b, '(')
 				p.blockArgs(b, nil)
 				p.b = append(p.b, ')')

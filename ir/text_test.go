@@ -66,7 +66,9 @@ const exampleGeneric = `"builtin.module"() <{sym_name = "m"}> ({
       "test.branch"(%2) [^bb1] : (memref<4x2xf32, strided<[1, ?], offset: 8>, 3 : i32>) -> ()
     ^bb1:
       "test.branch"() : () -> ()
-    }, {}) {n = array<i64: 1, 2>} : (tensor<4xf32>) -> tensor<4xf32>
+    }, {
+    ^bb0:
+    }) {n = array<i64: 1, 2>} : (tensor<4xf32>) -> tensor<4xf32>
     "func.return"(%1) : (tensor<4xf32>) -> ()
   }) {test.flag} : () -> ()
 }) {blu.phase = "input"} : () -> ()

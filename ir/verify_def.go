@@ -235,9 +235,6 @@ func (v *verifier) traits(op *Op) {
 	if op.Has(SameTypes) {
 		v.sameTypes(op)
 	}
-	if op.Has(ConstantLike) && (len(op.operands) > 0 || op.Attr("value") == nil) {
-		v.errorf(op, "a constant has no operands and an attribute value")
-	}
 	if op.Has(FunctionLike) {
 		v.function(op)
 	}

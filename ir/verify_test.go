@@ -82,9 +82,8 @@ func TestVerify(t *testing.T) {
 		{"terminator missing", "strict.one_block {\n  test.op\n}", []string{"2:3: error: test.op: is the last of its block, where strict.one_block needs a terminator"}},
 		{"terminator of empty", "strict.one_block {\n^a:\n}", []string{"1:1: error: strict.one_block: a block without a terminator: it is empty"}},
 		{"terminator early", "strict.one_block {\n  strict.end\n  strict.end\n}", []string{"2:3: error: strict.end: is a terminator, but not the last of its block"}},
-		{"blocks", "strict.one_block {}", []string{"1:1: error: strict.one_block: region 0 (body) must have one block, has 0"}},
-		{"successor", "test.loop : () -> () {\n  test.op [^a]\n^a:\n} {}", []string{
-			"1:1: error: test.loop: region 1 (tail) must have one block, has 0", "2:3: error: test.op: has successors but is no terminator"}},
+		{"blocks", `"strict.one_block"() ({}) : () -> ()`, []string{"1:1: error: strict.one_block: region 0 (body) must have one block, has 0"}},
+		{"successor", "test.loop : () -> () {\n  test.op [^a]\n^a:\n} {}", []string{"2:3: error: test.op: has successors but is no terminator"}},
 		{"isolated", "%f = test.op : () -> f32\n\"test.loop\"() ({\n  test.op %f : (f32) -> ()\n}, {\n^a:\n}) : () -> ()", nil},
 		{"before definition", "test.op %f : (f32) -> ()\n%f = test.op : () -> f32", []string{"1:1: error: test.op: operand 0, %0, is used before it is defined, or where it may not have been"}},
 		{"own result", "%f = test.op %f : (f32) -> f32", []string{"1:6: error: test.op: operand 0, %0, is used before it is defined, or where it may not have been"}},

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"blutrain/driver"
+	"blutrain/ir"
+	"blutrain/ir/diag"
+)
+
+type compileCmd struct {
+	File         string           `arg:"" help:"A model (.blu) or a module (.mlir) that a phase left."`
+	Output       string           `short:"o" placeholder:"FILE" help:"The artifact, by default the input's name with .blx; with --compile-to the module, by default the standard output."`
+	Target       string           `default:"ref" help:"What to compile for: ${targets}."`
+	Set          map[string]int64 `placeholder:"NAME=VALUE" mapsep:"," help:"Arguments of the model and sizes of the batch."`
+	CompileTo    string           `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
+	DumpPhasesTo string           `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
+	passFlags
+	printFlags
+}
+
+// Run implements the command.
+func (c *compileCmd) Run(s *streams) error {
+	src, err := readInput(c.File, s)
+	if err != nil {
+		return err
+	}
+	cfg := c.config(c.printFlags, s.err)
+	r, err := driver.Compile(c.File, src, driver.Options{
+		Target: c.Target, Set: c.Set, CompileTo: c.CompileTo, DumpDir: c.DumpPhasesTo, Passes: cfg,
+	})
+	if r != nil {
+		render(s.err, r.Warnings, diag.Sources{c.File: src})
+	}
+	timings(cfg, s.err)
+	if err != nil {
+		return c.saved(err)
+	}
+	if r.Artifact != nil {
+		return r.Artifact.Write(c.artifactName())
+	}
+	text := driver.Text(r.Module)
+	if c.Output == "" || c.Output == "-" {
+		text = ir.Print(r.Module, c.options())
+	}
+	return writeOutput(c.Output, text, s, driver.WriteFile)
+}
+
+// artifactName is the output given, or the input's name with another ending.
+func (c *compileCmd) artifactName() string {
+	if c.Output != "" {
+		return c.Output
+	}
+	return strings.TrimSuffix(filepath.Base(c.File), filepath.Ext(c.File)) + ".blx"
+}

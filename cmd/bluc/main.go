@@ -1,0 +1,76 @@
+// Command bluc compiles models. This package reads flags and prints; each command is a file.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"blutrain/driver"
+)
+
+// cli is the commands and what all of them have.
+type cli struct {
+	Compile compileCmd `cmd:"" help:"Compile a model, or a module from any phase on, to an artifact."`
+	Opt     optCmd     `cmd:"" help:"Run passes on a module and print it."`
+	Check   checkCmd   `cmd:"" help:"Check models without compiling them."`
+	Fmt     fmtCmd     `cmd:"" help:"Format models."`
+	Inspect inspectCmd `cmd:"" help:"Print what an artifact holds."`
+	Passes  passesCmd  `cmd:"" help:"List the passes and phases."`
+	Ops     opsCmd     `cmd:"" help:"List the operations, or describe some."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// streams is where commands read and write.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Exit statuses: 128 and more are left to signals.
+const (
+	ok     = 0
+	failed = 1 // the input is at fault, or the compiler
+	usage  = 2 // the command line is
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+func run(args []string, s *streams) int {
+	exit := -1
+	var c cli
+	k, err := kong.New(&c, kong.Name("bluc"), kong.Description("The BluTrain compiler."),
+		kong.Vars{"targets": strings.Join(driver.Targets, ", "), "phases": phaseNames()}, kong.Writers(s.out, s.err), kong.Exit(func(code int) { exit = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		fmt.Fprintln(s.err, "bluc:", err)
+		return failed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := k.Parse(args)
+	if exit >= 0 { // help was asked for and printed
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(s.err, "bluc: %v\nRun bluc --help for the commands, bluc COMMAND --help for a command's flags.\n", err)
+		return usage
+	}
+	if err := ctx.Run(s); err != nil {
+		return report(s.err, err)
+	}
+	return ok
+}
+
+func phaseNames() string {
+	var names []string
+	for _, p := range driver.Phases {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}

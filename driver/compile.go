@@ -1,0 +1,246 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"blutrain/artifact"
+	"blutrain/dialects"
+	"blutrain/formats/atomicfile"
+	"blutrain/frontend"
+	"blutrain/internal/near"
+	"blutrain/ir"
+	"blutrain/ir/diag"
+	"blutrain/lower/binary"
+	"blutrain/passes"
+)
+
+// Version of the compiler, which every artifact carries.
+const Version = "0.1.0"
+
+// Options of a compilation.
+type Options struct {
+	Target    string           // one of Targets
+	Set       map[string]int64 // arguments of the model and sizes of the batch that replace those in its text
+	CompileTo string           // the last phase; "" is all of them
+	DumpDir   string           // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
+	Passes    passes.Config
+}
+
+// Result is what a compilation comes to.
+type Result struct {
+	Ctx      *ir.Context
+	Module   *ir.Op
+	Phase    string             // the last phase that ran
+	Artifact *artifact.Artifact // after the phase binary
+	Warnings diag.List
+}
+
+// OptionError says which of the Options names nothing there is.
+type OptionError struct{ msg string }
+
+func (e *OptionError) Error() string { return e.msg }
+
+func optionErrorf(format string, args ...any) error {
+	return &OptionError{fmt.Sprintf(format, args...)}
+}
+
+// Errors is an error that is a list of diagnostics.
+type Errors struct{ List diag.List }
+
+func (e *Errors) Error() string { return e.List.Err().Error() }
+
+// Diagnostics is what an error says to a person.
+func Diagnostics(err error) diag.List {
+	var e *Errors
+	if errors.As(err, &e) {
+		return e.List
+	}
+	return ir.Diagnostics(err)
+}
+
+// Compile compiles a model (.blu), or a module (.mlir) from the phase on that its attribute blu.phase names. file is the
+// source's name in messages, and the end of it says which of the two it is.
+func Compile(file string, src []byte, o Options) (*Result, error) {
+	c := &compilation{Options: o, file: file, src: src, result: &Result{Ctx: dialects.NewContext()}}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return c.result, c.run()
+}
+
+type compilation struct {
+	Options
+	file   string
+	src    []byte
+	phases []Phase
+	result *Result
+}
+
+// check refuses options that name nothing.
+func (c *compilation) check() error {
+	if !slices.Contains(Targets, c.Target) {
+		return optionErrorf("no target %q%s; there are %s", c.Target, near.Suggest(c.Target, Targets), strings.Join(Targets, ", "))
+	}
+	c.phases = phasesOf(c.Target)
+	if c.CompileTo != "" && c.index(c.CompileTo) < 0 {
+		return c.noPhase(c.CompileTo)
+	}
+	if ext := filepath.Ext(c.file); ext != ".blu" && ext != ".mlir" {
+		return optionErrorf("%s: expected a model (.blu) or a module (.mlir)", c.file)
+	}
+	if err := c.Passes.CheckNames(Passes()); err != nil {
+		return optionErrorf("%v", err)
+	}
+	return nil
+}
+
+func (c *compilation) index(phase string) int {
+	return slices.IndexFunc(c.phases, func(p Phase) bool { return p.Name == phase })
+}
+
+func (c *compilation) noPhase(phase string) error {
+	var names []string
+	for _, p := range c.phases {
+		names = append(names, p.Name)
+	}
+	return optionErrorf("no phase %q for target %s%s; there are %s", phase, c.Target, near.Suggest(phase, names), strings.Join(names, ", "))
+}
+
+// run does the phases that are left.
+func (c *compilation) run() error {
+	next := 0
+	if filepath.Ext(c.file) == ".mlir" {
+		var err error
+		if next, err = c.resume(); err != nil {
+			return err
+		}
+	}
+	last := len(c.phases) - 1
+	if c.CompileTo != "" {
+		last = c.index(c.CompileTo)
+	}
+	if next > last+1 {
+		return fmt.Errorf("%s is past the phase %s: it is the result of %s", c.file, c.CompileTo, c.result.Phase)
+	}
+	for i := next; i <= last; i++ {
+		if err := c.phase(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resume reads a module and gives the index of the phase that comes next.
+func (c *compilation) resume() (int, error) {
+	m, err := ReadModule(c.result.Ctx, c.file, c.src)
+	if err != nil {
+		return 0, err
+	}
+	c.result.Module = m
+	name := m.Attrs().Str(PhaseAttr)
+	if name == "" {
+		return 0, m.Errorf("the module has no attribute %s, which says what phase it is the result of", PhaseAttr)
+	}
+	c.result.Phase = name
+	i := c.index(name)
+	if i < 0 {
+		return 0, m.Errorf("%s: %v", PhaseAttr, c.noPhase(name))
+	}
+	return i + 1, nil
+}
+
+// ReadModule parses and verifies a module.
+func ReadModule(c *ir.Context, file string, src []byte) (*ir.Op, error) {
+	m, err := ir.Parse(c, file, src)
+	if err != nil {
+		return nil, err
+	}
+	return m, ir.Verify(c, m)
+}
+
+func (c *compilation) phase(i int) error {
+	p := c.phases[i]
+	if p.Passes != "" {
+		pl, err := passes.ParsePipeline(Passes(), "builtin.module("+p.Passes+")")
+		if err != nil {
+			return fmt.Errorf("phase %s: %w", p.Name, err)
+		}
+		if err := c.Passes.Run(c.result.Ctx, c.result.Module, pl); err != nil {
+			return err
+		}
+	}
+	if p.Run != nil {
+		start := time.Now()
+		err := p.Run(c)
+		if c.Passes.Timing != nil {
+			c.Passes.Timing.Add("(phase "+p.Name+")", time.Since(start))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c.result.Phase = p.Name
+	if c.result.Artifact != nil {
+		return nil
+	}
+	c.result.Module.SetAttr(PhaseAttr, c.result.Ctx.String(p.Name))
+	return c.dump(i)
+}
+
+// dumpSuffix is what dump adds to a name.
+var dumpSuffix = regexp.MustCompile(`\.[0-9]+\.[a-z]+$`)
+
+// dump writes the module after phase i. It is complete, constants and locations included, so that it can be compiled on.
+func (c *compilation) dump(i int) error {
+	if c.DumpDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(c.DumpDir, 0o777); err != nil {
+		return err
+	}
+	base := strings.TrimSuffix(filepath.Base(c.file), filepath.Ext(c.file))
+	base = dumpSuffix.ReplaceAllString(base, "")
+	name := filepath.Join(c.DumpDir, fmt.Sprintf("%s.%d.%s.mlir", base, i+1, c.phases[i].Name))
+	return WriteFile(name, Text(c.result.Module))
+}
+
+// WriteFile writes a file whole or not at all.
+func WriteFile(name string, data []byte) error {
+	return atomicfile.WriteFile(atomicfile.OS{}, name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Text is a module with everything in it, as text that can be compiled on.
+func Text(m *ir.Op) []byte { return ir.Print(m, ir.PrintOptions{Locations: true, ElideAbove: -1}) }
+
+// input reads the model.
+func (c *compilation) input() error {
+	m, diags := frontend.Compile(c.result.Ctx, c.file, c.src, frontend.Options{Set: c.Set})
+	if m == nil {
+		return &Errors{diags}
+	}
+	c.result.Warnings = diags
+	c.result.Module = m
+	return ir.Verify(c.result.Ctx, m)
+}
+
+// binary packs the artifact.
+func (c *compilation) binary() error {
+	o := binary.Options{Compiler: Version, Target: c.Target, Precision: "fp32"}
+	if filepath.Ext(c.file) == ".blu" {
+		o.Source, o.Text = c.file, c.src
+	}
+	a, err := binary.Build(c.result.Ctx, c.result.Module, o)
+	c.result.Artifact = a
+	return err
+}

@@ -1,0 +1,154 @@
+package driver_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/driver"
+	"blutrain/ir"
+	"blutrain/passes"
+)
+
+const example = "../examples/mlp.blu"
+
+func source(t *testing.T) []byte {
+	t.Helper()
+	src, err := os.ReadFile(example)
+	require.NoError(t, err)
+	return src
+}
+
+// The rows fit together: every phase's passes exist and are in an allowed order, every name is there once.
+func TestTables(t *testing.T) {
+	require.NoError(t, passes.Check(driver.Passes()))
+	seen := map[string]bool{}
+	var all []string
+	for _, p := range driver.Phases {
+		require.False(t, seen[p.Name], p.Name)
+		seen[p.Name] = true
+		require.NotEmpty(t, p.Summary, p.Name)
+		require.True(t, p.Passes != "" || p.Run != nil, "phase %s does nothing", p.Name)
+		for _, target := range p.Targets {
+			require.Contains(t, driver.Targets, target)
+		}
+		if p.Passes != "" {
+			all = append(all, p.Passes)
+		}
+	}
+	_, err := passes.ParsePipeline(driver.Passes(), "builtin.module("+strings.Join(all, ",")+")")
+	require.NoError(t, err)
+}
+
+// Each phase's dump is accepted as input again, and what comes of it is the same as without the stop.
+func TestEveryDumpContinues(t *testing.T) {
+	for _, target := range driver.Targets {
+		dir := t.TempDir()
+		whole, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: target, DumpDir: dir})
+		require.NoError(t, err)
+		program, ok := whole.Artifact.File("program.mlir")
+		require.True(t, ok)
+		dumps, err := filepath.Glob(filepath.Join(dir, "mlp.*.mlir"))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(dumps), 3)
+		require.Equal(t, "mlp.1.input.mlir", filepath.Base(dumps[0]))
+		for _, dump := range dumps {
+			text, err := os.ReadFile(dump)
+			require.NoError(t, err)
+			again := t.TempDir()
+			r, err := driver.Compile(dump, text, driver.Options{Target: target, DumpDir: again})
+			require.NoError(t, err, dump)
+			got, _ := r.Artifact.File("program.mlir")
+			require.True(t, bytes.Equal(program, got), "%s continues differently", dump)
+			for _, later := range dumps { // what is dumped on the way has the same names and text
+				if b, err := os.ReadFile(filepath.Join(again, filepath.Base(later))); err == nil {
+					want, err := os.ReadFile(later)
+					require.NoError(t, err)
+					require.True(t, bytes.Equal(want, b), "%s from %s", later, dump)
+				}
+			}
+		}
+	}
+}
+
+func TestCompileTo(t *testing.T) {
+	for _, p := range driver.Phases {
+		r, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref", CompileTo: p.Name})
+		require.NoError(t, err)
+		require.Equal(t, p.Name, r.Phase)
+		require.Equal(t, p.Name == "binary", r.Artifact != nil)
+	}
+}
+
+func TestSet(t *testing.T) {
+	r, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref", Set: map[string]int64{"M": 64, "B": 2}})
+	require.NoError(t, err)
+	require.Equal(t, 64.0, r.Artifact.Manifest.Args["M"])
+	require.Equal(t, int64(2), r.Artifact.Manifest.Train.Batch.B)
+}
+
+// The order of independent operations changes nothing about what is declared and called.
+func TestShuffledCompilation(t *testing.T) {
+	plain, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref"})
+	require.NoError(t, err)
+	for seed := range uint64(5) {
+		shuffled, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref", Passes: passes.Config{Shuffle: true, Seed: seed}})
+		require.NoError(t, err)
+		require.Equal(t, plain.Artifact.Manifest.Functions, shuffled.Artifact.Manifest.Functions)
+		require.Equal(t, plain.Artifact.Manifest.States, shuffled.Artifact.Manifest.States)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	module := func(attrs string) string { return "builtin.module " + attrs + "{\n}\n" }
+	for _, tc := range []struct {
+		name, file, src string
+		o               driver.Options
+		want            string
+	}{
+		{"target", "a.blu", "", driver.Options{Target: "reff"}, `no target "reff"; did you mean ref?`},
+		{"phase", "a.blu", "", driver.Options{Target: "ref", CompileTo: "grpah"}, `no phase "grpah" for target ref; did you mean graph?`},
+		{"pass", "a.blu", "", driver.Options{Target: "ref", Passes: passes.Config{PrintAfter: []string{"cs"}}}, "no pass cs; did you mean cse or dce?"},
+		{"extension", "a.txt", "", driver.Options{Target: "ref"}, "a.txt: expected a model (.blu) or a module (.mlir)"},
+		{"no phase attribute", "a.mlir", module(""), driver.Options{Target: "ref"}, "a.mlir:1:1: error: the module has no attribute blu.phase"},
+		{"unknown phase attribute", "a.mlir", module(`attributes {blu.phase = "trian"} `), driver.Options{Target: "ref"}, `did you mean train?`},
+		{"past the phase", "a.mlir", module(`attributes {blu.phase = "graph"} `), driver.Options{Target: "ref", CompileTo: "input"}, "a.mlir is past the phase input: it is the result of graph"},
+		{"syntax", "a.mlir", "builtin.modul", driver.Options{Target: "ref"}, "a.mlir:1:1: error: unknown operation builtin.modul; did you mean builtin.module?"},
+		{"invalid", "a.mlir", "arith.constant : () -> i32", driver.Options{Target: "ref"}, "a.mlir:1:1: error: arith.constant: attribute value is missing"},
+		{"model", "a.blu", "model x(", driver.Options{Target: "ref"}, "a.blu:1:"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := driver.Compile(tc.file, []byte(tc.src), tc.o)
+			require.ErrorContains(t, err, tc.want)
+			require.NotEmpty(t, driver.Diagnostics(err))
+		})
+	}
+}
+
+// Constants survive a dump whole, whatever printing elides.
+func TestDumpsAreComplete(t *testing.T) {
+	dir := t.TempDir()
+	_, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref", DumpDir: dir, Passes: passes.Config{Print: ir.PrintOptions{ElideAbove: 1}}})
+	require.NoError(t, err)
+	dumps, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	for _, d := range dumps {
+		text, err := os.ReadFile(d)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "__elided__", d)
+	}
+}
+
+func TestPrintAfterAll(t *testing.T) {
+	var log bytes.Buffer
+	_, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref", Passes: passes.Config{PrintAfterAll: true, Log: &log}})
+	require.NoError(t, err)
+	for _, pass := range []string{"train", "canonicalize", "cse", "dce"} {
+		require.Contains(t, log.String(), fmt.Sprintf("// ----- IR after %s -----", pass))
+	}
+}

@@ -1,0 +1,53 @@
+// Package driver runs the compiler: from a model or a module at any phase to an artifact, phase by phase. The phases are
+// the rows of one table, and what they run are rows of another, so that every step can be run alone, printed, timed and
+// reproduced. The package prints nothing and writes only where it is told to.
+package driver
+
+import (
+	"slices"
+
+	"blutrain/autodiff"
+	"blutrain/ir"
+	"blutrain/passes"
+)
+
+// Phases is what bluc compile runs, in order.
+var Phases = []Phase{
+	{Name: "input", Summary: "the model as written, shapes resolved", Run: (*compilation).input},
+	{Name: "train", Summary: "the functions of training, forward and backward, as pure programs with explicit state",
+		Passes: "train"},
+	{Name: "graph", Summary: "folded, deduplicated",
+		Passes: "canonicalize,cse,dce"},
+	{Name: "binary", Summary: "the artifact", Run: (*compilation).binary},
+}
+
+// Phase is one row. What it leaves is in the form that its summary says, and the module's attribute blu.phase has its name.
+type Phase struct {
+	Name, Summary string
+	Targets       []string // those that have the phase; nil: all
+	Passes        string   // what runs on the module, as in a pipeline
+	Run           func(*compilation) error
+}
+
+// PhaseAttr is the attribute of a module that says which phase it is the result of.
+const PhaseAttr = "blu.phase"
+
+// Targets lists the targets that there are phases for.
+var Targets = []string{"ref"}
+
+// phasesOf lists the phases of a target.
+func phasesOf(target string) []Phase {
+	return slices.DeleteFunc(slices.Clone(Phases), func(p Phase) bool {
+		return p.Targets != nil && !slices.Contains(p.Targets, target)
+	})
+}
+
+// transformations lists the steps between phases: rooms of their own, run as passes.
+var transformations = []passes.Pass{
+	{Name: "train", Summary: "differentiate the model: from its functions to those of training", Run: passes.Plain(func(s *passes.State, m *ir.Op) error {
+		return autodiff.Train(s.Ctx, m)
+	})},
+}
+
+// Passes lists every pass.
+func Passes() []passes.Pass { return slices.Concat(passes.Table, transformations) }
