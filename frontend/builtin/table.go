@@ -120,6 +120,15 @@ var Table = []*Row{
 	{Name: "dropout", Doc: "in training, each element is zero with probability p and else x / (1 - p); otherwise x", Result: "as x",
 		Params: []Param{tensor("x", Float), {Name: "p", Kind: NumArg}}, Infer: inferDropout, Emit: emitDropout, Random: true},
 
+	// Images.
+	{Name: "conv2d", Doc: "convolution of x [N, C, H, W] with w [O, C, KH, KW], as PyTorch's: the window moves by stride over x with padding zeros on each side", Result: "[N, O, ...]",
+		Params: []Param{tensor("x", Float), tensor("w", Float), optional("b", Float), intDefault("stride", 1), intDefault("padding", 0)},
+		Infer:  inferConv2d, Emit: emitConv2d},
+	{Name: "max_pool", Doc: "greatest of each window of size by size; stride is size unless given; at ties the gradient is shared", Result: "[N, C, ...]",
+		Params: []Param{tensor("x", Float), {Name: "size", Kind: IntArg}, {Name: "stride", Kind: IntArg, Optional: true}}, Infer: inferPool, Emit: emitMaxPool},
+	{Name: "avg_pool", Doc: "mean of each window of size by size; stride is size unless given", Result: "[N, C, ...]",
+		Params: []Param{tensor("x", Float), {Name: "size", Kind: IntArg}, {Name: "stride", Kind: IntArg, Optional: true}}, Infer: inferPool, Emit: emitAvgPool},
+
 	// Losses: a sum and a count.
 	{Name: "cross_entropy", Doc: "sum of -log_softmax(logits)[target] over targets that are not ignore, and their number. logits is [..., V], targets has its dims but the last. " +
 		"A target that is neither ignore nor in 0..V is a run-time error", Result: "(f32, f32); f64 where the arguments are",

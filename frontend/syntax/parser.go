@@ -172,7 +172,13 @@ func (p *parser) enter() {
 
 func (p *parser) leave() { p.depth-- }
 
-func (p *parser) spanFrom(start diag.Pos) Span { return Span{start, p.prev.End} }
+// spanFrom is from start to the end of the token before the current one; empty where nothing was read.
+func (p *parser) spanFrom(start diag.Pos) Span {
+	if p.prev.End.Before(start) {
+		return Span{p.prev.End, p.prev.End}
+	}
+	return Span{start, p.prev.End}
+}
 
 // ---- recovery
 
