@@ -1,0 +1,155 @@
+// Command blurun runs compiled models: trains them, evaluates, samples, and calls their functions.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"blutrain/artifact"
+	"blutrain/runtime"
+	"blutrain/runtime/device"
+	"blutrain/runtime/ref"
+	"blutrain/train"
+)
+
+// cli is the command line. Each command is in a file of its own.
+type cli struct {
+	Train   trainCmd   `cmd:"" help:"Train a compiled model."`
+	Eval    evalCmd    `cmd:"" help:"Print the loss on a data set."`
+	Sample  sampleCmd  `cmd:"" help:"Continue a text."`
+	Exec    execCmd    `cmd:"" help:"Call one function on .npy or .safetensors inputs."`
+	Verify  verifyCmd  `cmd:"" help:"Compare a compiled model with the reference on this device."`
+	Data    dataCmd    `cmd:"" help:"Make data sets."`
+	Devices devicesCmd `cmd:"" help:"List the devices of this machine."`
+}
+
+// deviceFlags choose where a model runs.
+type deviceFlags struct {
+	Device  string `help:"Device to run on, as listed by 'blurun devices'. Default: the one the model was compiled for."`
+	Threads int    `help:"Workers of the CPU device. Default: one a core."`
+}
+
+// env is what commands see of the world.
+type env struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+	openDevice     func(a *artifact.Artifact, device string, o runtime.Options) (runtime.Program, error)
+	openReference  func(a *artifact.Artifact) (runtime.Program, error)
+}
+
+// open reads a compiled model and opens it on a device.
+func (e *env) open(path string, d deviceFlags) (*artifact.Artifact, runtime.Program, error) {
+	if d.Threads < 0 {
+		return nil, nil, errors.New("--threads must not be negative")
+	}
+	a, err := artifact.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := e.openDevice(a, d.Device, runtime.Options{Threads: d.Threads})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return a, p, nil
+}
+
+func main() {
+	ctx, interrupted := watchSignals()
+	e := &env{
+		ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, openDevice: device.Open,
+		openReference: func(a *artifact.Artifact) (runtime.Program, error) { return ref.Open(a, runtime.Options{}) },
+	}
+	status := run(os.Args[1:], e)
+	if s := interrupted(); s != 0 && status != 0 {
+		status = 128 + int(s)
+	}
+	os.Exit(status)
+}
+
+// watchSignals ends the context at the first SIGINT or SIGTERM, so that a run can save its state, and the process at the second.
+func watchSignals() (ctx context.Context, interrupted func() syscall.Signal) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		first := (<-signals).(syscall.Signal)
+		cancel(signalError(first))
+		second := (<-signals).(syscall.Signal)
+		os.Exit(128 + int(second))
+	}()
+	return ctx, func() syscall.Signal {
+		var s signalError
+		errors.As(context.Cause(ctx), &s)
+		return syscall.Signal(s)
+	}
+}
+
+type signalError syscall.Signal
+
+func (s signalError) Error() string { return syscall.Signal(s).String() }
+
+// exit is what kong's request to leave becomes on its way to run.
+type exit int
+
+// run parses and runs a command line. The exit status is 2 for wrong usage and 1 for any other error.
+func run(args []string, e *env) (status int) {
+	defer func() {
+		if r := recover(); r != nil {
+			code, ok := r.(exit)
+			if !ok {
+				panic(r)
+			}
+			status = int(code)
+		}
+	}()
+	var c cli
+	parser, err := kong.New(&c, kong.Name("blurun"), kong.Description("Run models compiled by bluc."),
+		kong.Writers(e.stdout, e.stderr), kong.Exit(func(code int) { panic(exit(code)) }), kong.Bind(e))
+	if err != nil {
+		panic(err) // the command line's description above is wrong
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(e.stderr, "blurun: error: %v\n", err)
+		return 2
+	}
+	if err := command.Run(); err != nil {
+		fmt.Fprintf(e.stderr, "blurun: error: %v\n", err)
+		var wrong usageError
+		if errors.As(err, &wrong) {
+			return 2
+		}
+		return 1
+	}
+	return 0
+}
+
+// usageError is a command line that cannot be meant, found after parsing.
+type usageError string
+
+func (u usageError) Error() string { return string(u) }
+
+func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+// restore gives a program parameters from a file or checkpoint, or, without one, those of its initializers.
+func (e *env) restore(p runtime.Program, params string, seed uint64) error {
+	if params != "" {
+		taken, err := train.LoadParams(p, params)
+		if err == nil && taken != params {
+			fmt.Fprintf(e.stderr, "parameters from %s\n", taken)
+		}
+		return err
+	}
+	if seed > train.MaxSeed {
+		return usagef("--seed %d is larger than %d", seed, uint64(train.MaxSeed))
+	}
+	_, err := p.Call("init", nil, runtime.Scalars{"seed": float64(seed)})
+	return err
+}

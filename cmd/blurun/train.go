@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"blutrain/artifact"
+	"blutrain/train"
+	"blutrain/train/checkpoint"
+	"blutrain/train/data"
+	"blutrain/train/logs"
+)
+
+type trainCmd struct {
+	Model           string   `arg:"" help:"Compiled model, NAME.blx."`
+	Data            []string `required:"" placeholder:"FILES" help:"Token files to train on; patterns like train_*.bin are expanded."`
+	ValData         []string `placeholder:"FILES" help:"Token files to evaluate on."`
+	Steps           int64    `placeholder:"N" help:"Last step. Default: the length of the model's schedule."`
+	Seed            *uint64  `placeholder:"N" help:"Seed of initialization, data order and dropout. Default: 0, or that of the checkpoint."`
+	ValEvery        int64    `placeholder:"N" default:"250" help:"Steps between evaluations (${default}); there is one after the last step, too."`
+	ValBatches      int64    `placeholder:"N" default:"20" help:"Batches of an evaluation (${default}); 0: all."`
+	LogDir          string   `placeholder:"DIR" help:"Folder for log.jsonl, TensorBoard events and the loss curve."`
+	CheckpointDir   string   `placeholder:"DIR" help:"Folder for checkpoints; there is one after the last step."`
+	CheckpointEvery int64    `placeholder:"N" help:"Steps between checkpoints. Default: only the last."`
+	Keep            int      `placeholder:"N" default:"3" help:"Newest checkpoints to keep (${default}); 0: all."`
+	Resume          bool     `help:"Go on from the newest valid checkpoint, if there is one."`
+	PeakTflops      float64  `placeholder:"X" help:"Peak of the device in 10^12 operations a second, to report utilization."`
+	JSON            bool     `help:"Print one JSON object a step."`
+	deviceFlags
+}
+
+// Run implements the command.
+func (c *trainCmd) Run(e *env) (err error) {
+	if c.CheckpointDir == "" && (c.Resume || c.CheckpointEvery > 0) {
+		return usagef("--resume and --checkpoint-every need --checkpoint-dir")
+	}
+	a, p, err := e.open(c.Model, c.deviceFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	config := train.Config{
+		Program: p, Artifact: a.Hash, Seed: c.Seed, Group: checkpoint.Single{},
+		ValEvery: c.ValEvery, ValBatches: c.ValBatches,
+		CheckpointDir: c.CheckpointDir, CheckpointEvery: c.CheckpointEvery, Keep: c.Keep, Resume: c.Resume,
+		PeakFlops: c.PeakTflops * 1e12,
+	}
+	if config.Steps, err = c.steps(a.Manifest.Train); err != nil {
+		return err
+	}
+	if config.Data, err = openShards(c.Data); err != nil {
+		return err
+	}
+	defer config.Data.Close()
+	if len(c.ValData) > 0 {
+		if config.Val, err = openShards(c.ValData); err != nil {
+			return err
+		}
+		defer config.Val.Close()
+	}
+	config.Logs = func(first int64) (logs.Sink, error) { return c.logs(e, first, config.Steps) }
+	_, err = train.Run(e.ctx, config)
+	return err
+}
+
+// steps is where the run ends.
+func (c *trainCmd) steps(t *artifact.Train) (int64, error) {
+	switch {
+	case c.Steps > 0:
+		return c.Steps, nil
+	case c.Steps < 0:
+		return 0, usagef("--steps must be at least 1")
+	case t == nil:
+		return 0, fmt.Errorf("%s has no train block", c.Model)
+	case t.Schedule.Params["steps"] >= 1:
+		return int64(t.Schedule.Params["steps"]), nil
+	}
+	return 0, usagef("the model's schedule has no length: give --steps")
+}
+
+// logs opens what the run reports to.
+func (c *trainCmd) logs(e *env, first, last int64) (logs.Sink, error) {
+	var all logs.Multi
+	if c.JSON {
+		all = append(all, logs.NewLines(e.stdout))
+	} else {
+		all = append(all, logs.NewProgress(e.stderr, first, last))
+	}
+	if c.LogDir == "" {
+		return all, nil
+	}
+	files, err := openLogs(c.LogDir, first)
+	if err != nil {
+		return nil, errors.Join(err, all.Close())
+	}
+	return append(all, files...), nil
+}
+
+// openLogs opens the files of a log folder. A run that does not go on from a checkpoint needs a folder without a log.
+func openLogs(dir string, first int64) (logs.Multi, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(dir, "log.jsonl")
+	history, err := logs.ReadHistory(name)
+	if err != nil {
+		return nil, err
+	}
+	if first == 0 && len(history.Steps) > 0 {
+		return nil, fmt.Errorf("%s is the log of an earlier run: choose another folder", name)
+	}
+	lines, err := logs.AppendLines(name)
+	if err != nil {
+		return nil, err
+	}
+	events, err := logs.NewEvents(dir, first)
+	if err != nil {
+		return nil, errors.Join(err, lines.Close())
+	}
+	return logs.Multi{lines, events, logs.NewCurve(dir, history)}, nil
+}
+
+// openShards opens token files; a pattern stands for all files that match, in the order of their names.
+func openShards(patterns []string) (*data.Shards, error) {
+	var names []string
+	for _, p := range patterns {
+		matches, err := filepath.Glob(p)
+		if err != nil {
+			return nil, usagef("%s: %v", p, err)
+		}
+		if len(matches) == 0 {
+			return nil, fmt.Errorf("%s: no such file", p)
+		}
+		names = append(names, matches...)
+	}
+	return data.OpenShards(names)
+}
