@@ -40,6 +40,15 @@ func TestErrors(t *testing.T) {
 		{"by an integer", []input{indices([]int64{2}, 0, 1), dims(3)}, []int{0}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
 			return single(b.Gather(in[1], in[0]))
 		}, "no gradient by a value of type tensor<2xi32>"},
+		{"through a loop that uses a value from outside", []input{dims(3)}, []int{0}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
+			loop := ir.Define("test", ir.OpDef{
+				Name: "loop", Regions: []ir.RegionDef{{Name: "body"}}, Results: []ir.ResultDef{{Name: "y", Type: kinds.AnyTensor}}, Traits: ir.NoTerminator,
+			})
+			op := at(b, 6).CreateState(loop, ir.OpState{Regions: 1, Results: []ir.Type{in[0].Type()}})
+			use := ir.Define("test", ir.OpDef{Name: "use", Operands: []ir.OperandDef{{Name: "x", Type: kinds.AnyTensor}}})
+			ir.NewBuilder(b.Ctx, op.Region(0).AddBlock()).CreateState(use, ir.OpState{Operands: in})
+			return single(op.Result(0))
+		}, "test.blu:6:5: error: test.loop can't be reversed: its body depends on what the gradient is taken by"},
 		{"through an operation that claims none", []input{dims(3)}, []int{0}, func(b *blu.Builder, in []*ir.Value) []*ir.Value {
 			some, one := []ir.OperandDef{{Name: "x", Type: kinds.AnyTensor}}, []ir.ResultDef{{Name: "y", Type: kinds.AnyTensor}}
 			opaque := ir.Define("test", ir.OpDef{Name: "opaque", Operands: some, Results: one})

@@ -74,8 +74,7 @@ func (r *reverse) trace(op *ir.Op) {
 	}
 	depends := false
 	var cut *ir.Op
-	for i := range op.NumOperands() {
-		v := op.Operand(i)
+	for _, v := range reads(op) {
 		depends = depends || r.dependent[v]
 		if cut == nil {
 			cut = r.severed[v]
@@ -91,6 +90,19 @@ func (r *reverse) trace(op *ir.Op) {
 			r.severed[v] = cut
 		}
 	}
+}
+
+// reads is the values that op uses, within its regions too.
+func reads(op *ir.Op) []*ir.Value {
+	if len(op.Regions()) == 0 {
+		return op.Operands()
+	}
+	var vs []*ir.Value
+	ir.Walk(op, func(o *ir.Op) ir.WalkResult {
+		vs = append(vs, o.Operands()...)
+		return ir.Advance
+	})
+	return vs
 }
 
 func (r *reverse) seed(v, seed *ir.Value) error {
@@ -146,7 +158,7 @@ func (r *reverse) visit(op *ir.Op) (expanded *ir.Op, err error) {
 	if !primary && !others || op.Is(blu.StopGradient) {
 		return nil, nil
 	}
-	if i := slices.IndexFunc(op.Operands(), r.wants); i < 0 {
+	if !slices.ContainsFunc(reads(op), r.wants) {
 		return nil, r.checkSevered(op)
 	}
 	rule, known := rules[op.Name()]
