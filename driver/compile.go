@@ -209,7 +209,7 @@ func (c *compilation) dump(i int) error {
 	base := strings.TrimSuffix(filepath.Base(c.file), filepath.Ext(c.file))
 	base = dumpSuffix.ReplaceAllString(base, "")
 	name := filepath.Join(c.DumpDir, fmt.Sprintf("%s.%d.%s.mlir", base, i+1, c.phases[i].Name))
-	return WriteFile(name, Text(c.result.Module))
+	return WriteFile(name, Text(c.result.Module, c.Passes.Print.Generic))
 }
 
 // WriteFile writes a file whole or not at all.
@@ -220,8 +220,10 @@ func WriteFile(name string, data []byte) error {
 	})
 }
 
-// Text is a module with everything in it, as text that can be compiled on.
-func Text(m *ir.Op) []byte { return ir.Print(m, ir.PrintOptions{Locations: true, ElideAbove: -1}) }
+// Text is a module with everything in it, as text that can be compiled on, in the short or the generic form.
+func Text(m *ir.Op, generic bool) []byte {
+	return ir.Print(m, ir.PrintOptions{Generic: generic, Locations: true, ElideAbove: -1})
+}
 
 // input reads the model.
 func (c *compilation) input() error {

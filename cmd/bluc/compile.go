@@ -40,7 +40,7 @@ func (c *compileCmd) Run(s *streams) error {
 	if r.Artifact != nil {
 		return r.Artifact.Write(c.artifactName())
 	}
-	text := driver.Text(r.Module)
+	text := driver.Text(r.Module, c.PrintGeneric)
 	if c.Output == "" || c.Output == "-" {
 		text = ir.Print(r.Module, c.options())
 	}
