@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/formats/atomicfile"
+	"blutrain/train/checkpoint"
+)
+
+// asProgram makes the test binary be blurun, for tests that need a process to kill.
+const asProgram = "BLURUN_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// start runs blurun in a process of its own.
+func (w work) start(args ...string) (*exec.Cmd, *bytes.Buffer) {
+	w.t.Helper()
+	var stderr bytes.Buffer
+	p := exec.Command(os.Args[0], args...)
+	p.Env, p.Stderr = append(os.Environ(), asProgram+"=1"), &stderr
+	require.NoError(w.t, p.Start())
+	w.t.Cleanup(func() { _ = p.Process.Kill() })
+	return p, &stderr
+}
+
+// latest is the step of the newest valid checkpoint, or -1.
+func (w work) latest(dir string) int64 {
+	c, _, err := checkpoint.Latest(atomicfile.OS{}, w.path(dir))
+	if err != nil {
+		return -1
+	}
+	require.NoError(w.t, c.Close())
+	return c.Manifest.Step
+}
+
+func (w work) waitFor(what string, ok func() bool) {
+	w.t.Helper()
+	require.Eventually(w.t, ok, time.Minute, 2*time.Millisecond, what)
+}
+
+func (w work) longRun(dir string, steps string) []string {
+	return []string{"train", w.path("tiny.blx"), "--data", w.path("text.bin"), "--steps", steps, "--json",
+		"--checkpoint-dir", w.path(dir), "--checkpoint-every", "2", "--log-dir", w.path("logs-" + dir), "--resume"}
+}
+
+// TestTerminated: at SIGTERM the step at hand is finished and saved, and the status is the signal's.
+func TestTerminated(t *testing.T) {
+	w := setUp(t)
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		status int
+	}{"term": {syscall.SIGTERM, 143}, "int": {syscall.SIGINT, 130}} {
+		p, stderr := w.start(w.longRun(name, "1000000")...)
+		w.waitFor("a checkpoint", func() bool { return w.latest(name) > 0 })
+		require.NoError(t, p.Process.Signal(c.signal))
+		require.Error(t, p.Wait())
+		require.Equal(t, c.status, p.ProcessState.ExitCode(), stderr)
+		require.Regexp(t, `^blurun: error: interrupted after step \d+ of 1000000\n$`, stderr.String())
+	}
+}
+
+// TestKilledAgainAndAgain: a run that is killed without warning, many times, always goes on from a valid checkpoint that is
+// not older than the one before.
+func TestKilledAgainAndAgain(t *testing.T) {
+	w := setUp(t)
+	reached := int64(0)
+	for range 5 {
+		p, stderr := w.start(w.longRun("ckpt", "1000000")...)
+		w.waitFor("progress", func() bool { return w.latest("ckpt") > reached+3 })
+		require.NoError(t, p.Process.Kill())
+		_ = p.Wait()
+		require.Empty(t, stderr.String())
+		now := w.latest("ckpt")
+		require.Greater(t, now, reached)
+		reached = now
+	}
+	out, _ := w.ok(append(w.longRun("ckpt", "20"), "--steps", "20")...)
+	require.Contains(t, out, `{"done":true,`)
+}
