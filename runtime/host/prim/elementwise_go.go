@@ -556,7 +556,7 @@ func sinGo(dst *float32, x *float32, n int) {
 		t19 := fma32(t18, t11, float32(0.04166664))
 		t20 := fma32(t11, float32(-0.5), float32(1))
 		t21 := fma32(t17, t19, t20)
-		t22 := t10 & 0x1
+		t22 := t10 << 31
 		t23 := t22 != 0
 		t24 := choose(t23, t21, t16)
 		t25 := math.Float32bits(t24)
@@ -595,7 +595,7 @@ func cosGo(dst *float32, x *float32, n int) {
 		t17 := fma32(t16, t9, float32(0.04166664))
 		t18 := fma32(t9, float32(-0.5), float32(1))
 		t19 := fma32(t15, t17, t18)
-		t20 := t8 & 0x1
+		t20 := t8 << 31
 		t21 := t20 != 0
 		t22 := choose(t21, t19, t14)
 		t23 := math.Float32bits(t22)

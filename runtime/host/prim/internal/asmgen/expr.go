@@ -52,7 +52,7 @@ const (
 	opAsFloat // the same bits
 	opAsInt
 	opMaskBits // a mask as lanes of ones or zeros
-	opBitsMask // and back
+	opBitsMask // and back: lanes that are 0, or have the highest bit set
 	// others
 	opFMA   // x*y + z
 	opFNMA  // z - x*y

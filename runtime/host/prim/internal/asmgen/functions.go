@@ -191,7 +191,7 @@ func (e *expression) trig(x *val, shift int) *val {
 	t := e.mul(r, r)
 	sin := e.fma(e.mul(r, t), e.poly(t, -0.166666672, 0.00833337475, -0.000198505848, 2.8026418e-6), r)
 	cos := e.fma(e.mul(t, t), e.poly(t, 0.0416666418, -0.00138871034, 2.44070925e-5), e.fma(t, e.c(-0.5), e.c(1)))
-	odd := e.bitsMask(e.intOp(opAnd, q, e.i(1)))
+	odd := e.bitsMask(e.shl(q, 31))
 	y := e.asInt(e.sel(odd, cos, sin))
 	sign := e.shl(e.intOp(opAnd, q, e.i(2)), 30)
 	if shift == 0 {
