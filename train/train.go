@@ -118,11 +118,19 @@ func (l *loop) check() error {
 
 // openLoader begins at the data's beginning, or where begin found that the run goes on.
 func (l *loop) openLoader() (err error) {
-	if l.loader != nil {
-		return nil
+	if l.loader == nil {
+		l.loader, err = data.NewLoader(l.Data, l.loaderConfig(false), nil)
 	}
-	l.loader, err = data.NewLoader(l.Data, l.loaderConfig(false), nil)
-	return err
+	if err != nil || l.Val == nil {
+		return err
+	}
+	// Validation data that cannot be used should be known now, not when the first evaluation comes.
+	val, err := data.NewLoader(l.Val, l.loaderConfig(true), nil)
+	if err != nil {
+		return fmt.Errorf("validation: %w", err)
+	}
+	val.Close()
+	return nil
 }
 
 func (l *loop) loaderConfig(sequential bool) data.Config {
@@ -133,6 +141,9 @@ func (l *loop) loaderConfig(sequential bool) data.Config {
 func (l *loop) openLogs() (err error) {
 	if l.sink, err = l.Logs(l.first); err != nil {
 		return err
+	}
+	if l.first >= l.Steps {
+		l.notes = append(l.notes, fmt.Sprintf("nothing to do: the run is to end with step %d", l.Steps))
 	}
 	for _, text := range l.notes {
 		if err := l.note(text); err != nil {

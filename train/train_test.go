@@ -221,6 +221,7 @@ func TestNothingLeftToDo(t *testing.T) {
 	require.True(t, done.Done)
 	require.Equal(t, int64(30), done.Steps)
 	require.Empty(t, r.steps)
+	require.Equal(t, []logs.Note{{Step: 30, Text: "nothing to do: the run is to end with step 30"}}, r.notes)
 	require.Zero(t, model.calls)
 }
 
@@ -308,6 +309,7 @@ func TestRefuses(t *testing.T) {
 		{"other input", func(c *Config, m *bigram) { m.manifest.Functions[3].Inputs[0].Name = "image" }, "takes image"},
 		{"one input", func(c *Config, m *bigram) { m.manifest.Functions[3].Inputs = m.manifest.Functions[3].Inputs[:1] }, "takes 1 inputs"},
 		{"small data", func(c *Config, m *bigram) { c.Data = corpus(t, 16) }, "too little data"},
+		{"small validation data", func(c *Config, m *bigram) { c.Val = corpus(t, 16) }, "validation: too little data"},
 		{"small vocabulary", func(c *Config, m *bigram) { m.manifest.Args["V"] = 5 }, "its vocabulary has 12 tokens, the model's has 5"},
 		{"other seed", func(c *Config, m *bigram) { resume(c); c.Seed = &other }, "its run had seed 1234, this one 77"},
 		{"other model", func(c *Config, m *bigram) { resume(c); m.manifest.Model = "trigram" }, "of model bigram, this one is trigram"},
@@ -328,7 +330,7 @@ func TestRefuses(t *testing.T) {
 	c.Artifact = "other"
 	_, err := Run(context.Background(), c)
 	require.NoError(t, err)
-	require.Contains(t, r.notes[0].Text, "step-00000030 was saved by another compilation")
+	require.Contains(t, r.notes[0].Text, "step-00000030 was saved by another compilation of the model")
 }
 
 func TestPassedOverCheckpointsAreReported(t *testing.T) {

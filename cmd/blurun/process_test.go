@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"blutrain/driver"
 	"blutrain/formats/atomicfile"
 	"blutrain/train/checkpoint"
 )
@@ -88,4 +91,23 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	}
 	out, _ := w.ok(append(w.longRun("ckpt", "20"), "--steps", "20")...)
 	require.Contains(t, out, `{"done":true,`)
+}
+
+// TestResumeIsBitForBitOnCPU: stopped and resumed, and on another number of workers, a run ends in the same bytes.
+func TestResumeIsBitForBitOnCPU(t *testing.T) {
+	if !slices.Contains(driver.Targets, "cpu") {
+		t.Skip("the compiler has no phases for target cpu yet")
+	}
+	w := setUp(t)
+	w.compile("tiny.blx", source, "cpu")
+	end := func(dir string, args ...string) []byte {
+		_, _, done := w.train(append(args, "--checkpoint-dir", w.path(dir), "--seed", "7")...)
+		b, err := os.ReadFile(w.path(dir + "/step-" + fmt.Sprintf("%08d", done.Steps) + "/rank-00000.safetensors"))
+		require.NoError(t, err)
+		return b
+	}
+	want := end("whole")
+	require.Equal(t, want, end("threads", "--threads", "3"))
+	require.NotEqual(t, want, end("parts", "--steps", "7"))
+	require.Equal(t, want, end("parts", "--resume", "--threads", "1"))
 }

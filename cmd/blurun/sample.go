@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -45,8 +46,8 @@ func (c *sampleCmd) Run(e *env) (err error) {
 	fmt.Fprint(e.stdout, c.Prompt)
 	s := train.Sampler{Program: p, Function: c.Fn, Temperature: c.Temperature, TopK: c.TopK, Seed: c.Seed}
 	err = s.Generate(prompt, c.Tokens, func(token uint16) error {
-		if err := e.ctx.Err(); err != nil {
-			return err
+		if e.ctx.Err() != nil {
+			return context.Cause(e.ctx)
 		}
 		text, err := t.Decode([]uint16{token})
 		if err != nil {

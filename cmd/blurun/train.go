@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"blutrain/train/checkpoint"
 	"blutrain/train/data"
 	"blutrain/train/logs"
+	"blutrain/train/schedule"
 )
 
 type trainCmd struct {
@@ -67,17 +69,20 @@ func (c *trainCmd) Run(e *env) (err error) {
 
 // steps is where the run ends.
 func (c *trainCmd) steps(t *artifact.Train) (int64, error) {
-	switch {
-	case c.Steps > 0:
-		return c.Steps, nil
-	case c.Steps < 0:
+	if c.Steps < 0 {
 		return 0, usagef("--steps must be at least 1")
-	case t == nil:
-		return 0, fmt.Errorf("%s has no train block", c.Model)
-	case t.Schedule.Params["steps"] >= 1:
-		return int64(t.Schedule.Params["steps"]), nil
 	}
-	return 0, usagef("the model's schedule has no length: give --steps")
+	if t == nil {
+		return 0, fmt.Errorf("%s has no train block", c.Model)
+	}
+	s, err := schedule.New(t.Schedule)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", c.Model, err)
+	}
+	if c.Steps == 0 && s.Steps() == 0 {
+		return 0, usagef("the model's schedule has no length: give --steps")
+	}
+	return cmp.Or(c.Steps, s.Steps()), nil
 }
 
 // logs opens what the run reports to.

@@ -15,11 +15,13 @@ import (
 
 // NewProgress reports to a person: a bar that stays on one line of a terminal, or plain lines elsewhere. The run
 // begins after step first and ends with step last.
-func NewProgress(f *os.File, first, last int64) Sink {
-	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
-		return newBar(f, first, last)
+func NewProgress(w io.Writer, first, last int64) Sink {
+	if f, ok := w.(*os.File); ok {
+		if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
+			return newBar(f, first, last)
+		}
 	}
-	return newPlain(f, first, last, time.Now)
+	return newPlain(w, first, last, time.Now)
 }
 
 // estimate says how long the rest takes, from a moving average of the steps (weight 0.1 on the newest).
