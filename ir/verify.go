@@ -12,10 +12,16 @@ import (
 // operation against its definition (operands, attributes, results, regions, inferred types, its own check), symbols,
 // and the dialects' types and attributes. It returns every fault in order, as Errors, or nil.
 //
+// The operations' own checks run only where all of that is right, those of nested operations first, and the one of an
+// operation only where nothing in it is wrong: a check may look at other operations and rely on these.
+//
 // What a definition doesn't list must be discardable: an attribute with a dialect's name in front, as in blu.phase.
 func Verify(c *Context, op *Op) error {
 	v := &verifier{ctx: c, dom: NewDominance(), types: map[Type]string{}, attrs: map[Attr]string{}, tables: map[*Op]map[string]*Op{}}
 	v.op(op)
+	if len(v.errs) == 0 {
+		v.ownChecks(op)
+	}
 	return v.errs.Err()
 }
 
@@ -49,12 +55,23 @@ func (v *verifier) op(op *Op) {
 	for i, r := range op.Regions() {
 		v.region(op, i, r)
 	}
+}
+
+func (v *verifier) ownChecks(op *Op) {
+	before := len(v.errs)
+	for _, r := range op.Regions() {
+		for _, b := range r.blocks {
+			for o := b.first; o != nil; o = o.next {
+				v.ownChecks(o)
+			}
+		}
+	}
 	if len(v.errs) == before && op.def.Verify != nil {
 		v.own(op)
 	}
 }
 
-// own runs the definition's check, which may rely on everything else being right.
+// own runs the definition's check.
 func (v *verifier) own(op *Op) {
 	err := op.def.Verify(op)
 	switch e := err.(type) {

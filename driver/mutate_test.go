@@ -1,0 +1,141 @@
+package driver_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/dialects"
+	"blutrain/driver"
+	"blutrain/ir"
+	"blutrain/passes"
+)
+
+// mutation changes a module in one place as a slip of the pen, or of a pass, might.
+type mutation struct {
+	*rand.Rand
+	ctx   *ir.Context
+	ops   []*ir.Op
+	attrs []ir.Attr
+	types []ir.Type
+}
+
+func newMutation(c *ir.Context, m *ir.Op, seed uint64) *mutation {
+	r := &mutation{Rand: rand.New(rand.NewPCG(seed, 7)), ctx: c}
+	r.attrs = []ir.Attr{c.Unit(), c.Int64(-1), c.Int64(1 << 62), c.Int64(3), c.Bool(true), c.I64s(), c.I64s(0, 0, 9), c.I64s(-1), c.String(""), c.Symbol("nobody"),
+		c.Array(), c.Dict(), c.FloatAttr(0, c.F64()), c.TypeAttr(c.I1()), c.Elided(c.Tensor([]int64{3}, c.F32())), c.Splat(c.Tensor([]int64{3}, c.F32()), 1)}
+	r.types = []ir.Type{c.F32(), c.Index(), c.None(), c.Tensor([]int64{0}, c.F32()), c.Tensor([]int64{ir.Dynamic, 2}, c.F32()), c.Tensor(nil, c.I1()),
+		c.Tensor([]int64{1 << 40, 1 << 40}, c.F32()), c.Vector([]int64{2}, c.F32()), c.MemRef([]int64{2, 2}, c.F32()), c.Func(nil, nil)}
+	ir.Walk(m, func(op *ir.Op) ir.WalkResult {
+		if op != m {
+			r.ops = append(r.ops, op)
+			for _, a := range op.Attrs() {
+				r.attrs = append(r.attrs, a.Value)
+			}
+			r.types = append(r.types, op.ResultTypes()...)
+		}
+		return ir.Advance
+	})
+	return r
+}
+
+func (r *mutation) apply() string {
+	op := r.ops[r.IntN(len(r.ops))]
+	switch r.IntN(6) {
+	case 0:
+		if as := op.Attrs(); len(as) > 0 {
+			name := as[r.IntN(len(as))].Name
+			op.SetAttr(name, nil)
+			return fmt.Sprintf("%s without %s", op.Name(), name)
+		}
+	case 1:
+		if as := op.Attrs(); len(as) > 0 {
+			name := as[r.IntN(len(as))].Name
+			op.SetAttr(name, r.attrs[r.IntN(len(r.attrs))])
+			return fmt.Sprintf("%s with another %s", op.Name(), name)
+		}
+	case 2:
+		if n := op.NumResults(); n > 0 {
+			op.Result(r.IntN(n)).SetType(r.types[r.IntN(len(r.types))])
+			return "another type of a result of " + op.Name()
+		}
+	case 3:
+		if n := op.NumOperands(); n > 0 {
+			other := r.ops[r.IntN(len(r.ops))]
+			if k := other.NumResults(); k > 0 {
+				op.SetOperand(r.IntN(n), other.Result(r.IntN(k)))
+				return "another operand of " + op.Name()
+			}
+		}
+	case 4:
+		if n := op.NumOperands(); n > 0 {
+			op.SetOperands(op.Operands()[:r.IntN(n)])
+			return "fewer operands of " + op.Name()
+		}
+	case 5:
+		if b := op.Body(); b != nil && len(b.Args()) > 0 {
+			b.Arg(r.IntN(len(b.Args()))).SetType(r.types[r.IntN(len(r.types))])
+			return "another type of an argument in " + op.Name()
+		}
+	}
+	return ""
+}
+
+// mutants are the modules to mutate: golden tests and the phases of an example.
+func mutants(t *testing.T) map[string][]byte {
+	dir := t.TempDir()
+	for _, target := range driver.Targets {
+		_, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: target, Set: map[string]int64{"M": 8, "E": 4, "V": 16, "W": 2, "S": 4, "B": 2}, DumpDir: filepath.Join(dir, target)})
+		require.NoError(t, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.mlir"))
+	require.NoError(t, err)
+	golden, err := filepath.Glob("../test/lit/*/*.mlir")
+	require.NoError(t, err)
+	texts := map[string][]byte{}
+	for _, f := range append(files, golden...) {
+		texts[f], err = os.ReadFile(f)
+		require.NoError(t, err)
+	}
+	return texts
+}
+
+// Whatever is wrong with a module, the verifier says so and does not crash; what it accepts, the passes leave valid.
+func TestMutatedModules(t *testing.T) {
+	rounds := uint64(300)
+	if testing.Short() {
+		rounds = 40
+	}
+	pl, err := passes.ParsePipeline(driver.Passes(), "builtin.module(inline,canonicalize,cse,dce)")
+	require.NoError(t, err)
+	for name, text := range mutants(t) {
+		for seed := range rounds {
+			c := dialects.NewContext()
+			m, err := ir.Parse(c, filepath.Base(name), text)
+			if err != nil {
+				break // a golden test of the parser's errors
+			}
+			what := newMutation(c, m, seed).apply()
+			func() {
+				defer func() {
+					if p := recover(); p != nil {
+						t.Errorf("%s, seed %d: %s: %v", filepath.Base(name), seed, what, p)
+					}
+				}()
+				err = ir.Verify(c, m)
+			}()
+			if what == "" || err != nil || t.Failed() {
+				continue
+			}
+			cfg := passes.Config{}
+			if err := cfg.Run(c, m, pl); err != nil {
+				_, fault := err.(*passes.Failure)
+				require.False(t, fault, "%s, seed %d: %s: %v", filepath.Base(name), seed, what, err)
+			}
+		}
+	}
+}
