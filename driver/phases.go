@@ -8,6 +8,9 @@ import (
 
 	"blutrain/autodiff"
 	"blutrain/ir"
+	"blutrain/lower/buffers"
+	"blutrain/lower/host"
+	"blutrain/lower/program"
 	"blutrain/passes"
 )
 
@@ -47,6 +50,19 @@ var transformations = []passes.Pass{
 	{Name: "train", Summary: "differentiate the model: from its functions to those of training", Run: passes.Plain(func(s *passes.State, m *ir.Op) error {
 		return autodiff.Train(s.Ctx, m)
 	})},
+	{Name: "keep-step", Summary: "keep a copy of the functions in a nested module, as the reference", Run: passes.Plain(keepStep)},
+	{Name: "buffers", Summary: "place values in memory: from tensors to buffers and views", Options: bufferOptions{Align: 64},
+		Run: passes.With(func(s *passes.State, m *ir.Op, o bufferOptions) error {
+			return buffers.Run(s.Ctx, m, buffers.Options{Align: o.Align})
+		})},
+	{Name: "host", Summary: "lower kernels to bytecode for CPUs", After: []passes.After{{Pass: "buffers", Reason: "bytecode addresses memory by its strides"}},
+		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return host.Run(s.Ctx, m) })},
+	{Name: "program", Summary: "turn functions into lists of launches and copies", After: []passes.After{{Pass: "buffers", Reason: "a launch names the memory it works on"}},
+		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return program.Run(s.Ctx, m) })},
+}
+
+type bufferOptions struct {
+	Align int64 `help:"bytes that offsets in the arena are multiples of"`
 }
 
 // Passes lists every pass.
