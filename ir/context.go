@@ -18,7 +18,8 @@ type Context struct {
 
 	types map[string]Type
 	attrs map[string]Attr
-	locs  map[locKey]*Location
+	locs  map[string]*fileLocs
+	file  *fileLocs // the one last asked for
 	multi map[string]*Location
 	ids   map[any]uint64 // interned pointer to a number, for keys of composites
 	key   []byte
@@ -33,11 +34,6 @@ type Context struct {
 	unknown *Location
 }
 
-type locKey struct {
-	file      string
-	line, col int
-}
-
 type intKey struct {
 	value int64
 	typ   Type
@@ -47,7 +43,7 @@ type intKey struct {
 func NewContext(dialects ...*Dialect) *Context {
 	c := &Context{
 		dialects: map[string]*Dialect{}, ops: map[string]*OpDef{},
-		types: map[string]Type{}, attrs: map[string]Attr{}, locs: map[locKey]*Location{}, multi: map[string]*Location{},
+		types: map[string]Type{}, attrs: map[string]Attr{}, locs: map[string]*fileLocs{}, multi: map[string]*Location{},
 		ids: map[any]uint64{}, ints: map[IntegerType]*IntegerType{}, intAttr: map[intKey]*IntegerAttr{}, strAttr: map[string]*StringAttr{},
 		index: &IndexType{}, none: &NoneType{}, unit: &UnitAttr{}, unknown: unknownLoc,
 	}
@@ -466,17 +462,6 @@ func (c *Context) DialectAttr(dialect, name string, params []Attr, named ...Name
 
 // Unknown is the location nothing is known of.
 func (c *Context) Unknown() *Location { return c.unknown }
-
-// FileLoc is a place in a file, line and column from 1.
-func (c *Context) FileLoc(file string, line, col int) *Location {
-	k := locKey{file, line, col}
-	if l := c.locs[k]; l != nil {
-		return l
-	}
-	l := &Location{Kind: LocFile, File: file, Line: line, Col: col}
-	c.locs[k] = l
-	return l
-}
 
 // NameLoc is a named location; child may be nil.
 func (c *Context) NameLoc(name string, child *Location) *Location {

@@ -1,6 +1,9 @@
 package ir
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // LocKind says what a Location holds.
 type LocKind uint8
@@ -73,4 +76,47 @@ func (l *Location) appendTo(b []byte) []byte {
 		return append(b, ']')
 	}
 	return append(b, "unknown"...)
+}
+
+// fileLocs is the places in one file: by line, in pages of 64 lines, then by column. Places are mostly asked for in
+// ascending order, so that what is looked at was looked at a moment ago.
+type fileLocs struct {
+	file  string
+	pages map[int]*locPage
+	last  *locPage
+}
+
+type locPage struct {
+	number int
+	lines  [64][]*Location // ascending columns
+}
+
+// FileLoc is a place in a file, line and column from 1.
+func (c *Context) FileLoc(file string, line, col int) *Location {
+	f := c.file
+	if f == nil || f.file != file {
+		if f = c.locs[file]; f == nil {
+			f = &fileLocs{file: file, pages: map[int]*locPage{}}
+			c.locs[file] = f
+		}
+		c.file = f
+	}
+	return f.loc(line, col)
+}
+
+func (f *fileLocs) loc(line, col int) *Location {
+	p := f.last
+	if p == nil || p.number != line>>6 {
+		if p = f.pages[line>>6]; p == nil {
+			p = &locPage{number: line >> 6}
+			f.pages[line>>6] = p
+		}
+		f.last = p
+	}
+	places := &p.lines[line&63]
+	i, found := slices.BinarySearchFunc(*places, col, func(l *Location, col int) int { return l.Col - col })
+	if !found {
+		*places = slices.Insert(*places, i, &Location{Kind: LocFile, File: f.file, Line: line, Col: col})
+	}
+	return (*places)[i]
 }

@@ -3,11 +3,14 @@ package ir
 // numbering hands out the numbers that values print with: %arg0, %arg1, ... for the arguments of entry blocks, %0,
 // %1, ... for everything else. It counts from zero in every isolated operation, and a nested region goes on from where
 // the whole region around it ends, so that no name hides another. The numbers are kept in the values.
-type numbering struct{ value, arg int32 }
+type numbering struct {
+	value, arg int32
+	ops        *int // counts the operations
+}
 
 // numberFor numbers everything that printing op can mention: what is inside it and, unless it stands alone, the scope
-// around it.
-func numberFor(op *Op) {
+// around it. It reports how many operations that is.
+func numberFor(op *Op) int {
 	root := op
 	if !op.Has(Isolated) || len(op.operands)+len(op.results) > 0 {
 		for p := op.Parent(); p != nil; p = p.Parent() {
@@ -17,12 +20,15 @@ func numberFor(op *Op) {
 			}
 		}
 	}
-	n := numbering{}
+	ops := 0
+	n := numbering{ops: &ops}
 	n.results(root)
 	n.regions(root)
+	return ops
 }
 
 func (n *numbering) results(op *Op) {
+	*n.ops++
 	if len(op.results) > 0 {
 		op.results[0].num = n.value
 		n.value++
@@ -33,7 +39,7 @@ func (n *numbering) regions(op *Op) {
 	for _, r := range op.Regions() {
 		inner := *n
 		if op.Has(Isolated) {
-			inner = numbering{}
+			inner = numbering{ops: n.ops}
 		}
 		inner.region(r)
 	}

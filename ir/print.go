@@ -35,8 +35,10 @@ func Print(op *Op, o PrintOptions) []byte {
 	if o.ElideAbove == 0 {
 		o.ElideAbove = 16
 	}
-	numberFor(op)
 	p := &printer{PrintOptions: o}
+	if n := numberFor(op); op.nested != nil {
+		p.b = make([]byte, 0, 128*n) // few operations take less text
+	}
 	p.op(op)
 	p.b = append(p.b, '\n')
 	return p.b

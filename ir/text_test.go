@@ -197,7 +197,7 @@ func bigModule(n int) []byte {
 			if i > 1 {
 				x, y = fmt.Sprint("%", i-1), fmt.Sprint("%", i/2)
 			}
-			fmt.Fprintf(&b, "    %%%d = test.op %s, %s {axis = %d : i64} : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<16x64xf32> loc(\"gpt2.blu\":%d:%d)\n", i, x, y, i%3, f+1, i%80)
+			fmt.Fprintf(&b, "    %%%d = test.op %s, %s {axis = %d : i64} : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<16x64xf32> loc(\"gpt2.blu\":%d:%d)\n", i, x, y, i%3, 1000*f+i+1, i%80)
 		}
 		b.WriteString("    func.return %998 : (tensor<16x64xf32>) -> () loc(unknown)\n  } loc(unknown)\n")
 	}
