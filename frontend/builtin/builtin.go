@@ -7,6 +7,7 @@ package builtin
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -103,10 +104,25 @@ type Row struct {
 	Random bool
 }
 
+// Rows goes over the built-ins that programs call by name.
+func Rows() iter.Seq[*Row] {
+	return func(yield func(*Row) bool) {
+		for _, s := range Table {
+			for _, r := range s.Rows {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Lookup finds a built-in that can be called by name, nil when there is none.
 func Lookup(name string) *Row {
-	if i := slices.IndexFunc(Table, func(r *Row) bool { return r.Name == name }); i >= 0 {
-		return Table[i]
+	for r := range Rows() {
+		if r.Name == name {
+			return r
+		}
 	}
 	return nil
 }

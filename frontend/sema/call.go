@@ -66,7 +66,7 @@ func selfPlace(env *env, f callable) Place {
 
 func (c *checker) unknownFunc(env *env, n *syntax.Name) {
 	var known []string
-	for _, r := range builtin.Table {
+	for r := range builtin.Rows() {
 		known = append(known, r.Name)
 	}
 	for _, m := range env.modules(c) {

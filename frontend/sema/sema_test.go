@@ -33,3 +33,56 @@ func TestExamples(t *testing.T) {
 		require.NotNil(t, p.Train)
 	}
 }
+
+const small = `model m(C = 8, deep = true, eps = 1e-5) {
+  param w: f32[C] = normal(std: eps)
+  fn f(x: f32[B, C]) -> f32[B, C] {
+    if deep { x = x * w }
+    return x
+  }
+}
+`
+
+func TestSet(t *testing.T) {
+	for _, test := range []struct {
+		set  map[string]int64
+		want string
+	}{
+		{map[string]int64{"B": 2}, ""},
+		{map[string]int64{"B": 2, "C": 16, "eps": 1}, ""},
+		{map[string]int64{}, "m.blu:3:6: error: f is never called, and the size of B is not known: name it in the batch of a train block, or pass --set B=..."},
+		{map[string]int64{"B": 0}, "m.blu: error: B must be at least 1, it is set to 0"},
+		{map[string]int64{"B": 2, "C": 0}, "m.blu:2:16: error: a size must be at least 1, this is 0 (C = 0)\n" +
+			"m.blu:3:18: error: a size must be at least 1, this is 0 (C = 0)"},
+		{map[string]int64{"B": 2, "H": 3}, "m.blu: error: H cannot be set: model m has no argument or size of that name"},
+		{map[string]int64{"B": 2, "Cs": 3}, "m.blu: error: Cs cannot be set: model m has no argument or size of that name; did you mean C?"},
+		{map[string]int64{"B": 2, "deep": 1}, "m.blu:1:16: error: deep is a truth value and cannot be set to 1"},
+	} {
+		p, diags := check(t, "m.blu", small, test.set)
+		if test.want == "" {
+			require.Empty(t, diags)
+			require.Equal(t, "w", p.Params[0].Name)
+			continue
+		}
+		require.EqualError(t, diags.Err(), test.want)
+	}
+}
+
+// TestBatchDimensionFollowsCalls: which dimension may be missing is known through calls, slices and reshapes, and not
+// guessed from its name.
+func TestBatchDimensionFollowsCalls(t *testing.T) {
+	const src = `fn add(x: f32[N, M], y: f32[M]) -> f32[N, M] { return x + y }
+model m() {
+  fn f(x: f32[B, S], y: f32[S]) -> f32[B, S] {
+    let z = reshape(x, [B, 1, S])[:, 0]
+    return add(z + y, y)
+  }
+  fn g(x: f32[S], y: f32[B, S]) -> f32[B, S] {
+    return y + x
+  }
+}
+`
+	_, diags := check(t, "m.blu", src, map[string]int64{"B": 2, "S": 3})
+	require.EqualError(t, diags.Err(), "m.blu:8:16: error: +: y is f32[B, S], x is f32[S]: the ranks differ; "+
+		"add dimensions with unsqueeze or broadcast; B = 2, S = 3\nm.blu:7:19: note: y is declared f32[B, S] here")
+}
