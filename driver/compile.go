@@ -28,6 +28,7 @@ const Version = "0.1.0"
 // Options of a compilation.
 type Options struct {
 	Target    string           // one of Targets
+	Precision string           // one that the target has; "" is its default
 	Set       map[string]int64 // arguments of the model and sizes of the batch that replace those in its text
 	CompileTo string           // the last phase; "" is all of them
 	DumpDir   string           // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
@@ -86,8 +87,16 @@ type compilation struct {
 
 // check refuses options that name nothing.
 func (c *compilation) check() error {
-	if !slices.Contains(Targets, c.Target) {
-		return optionErrorf("no target %q%s; there are %s", c.Target, near.Suggest(c.Target, Targets), strings.Join(Targets, ", "))
+	i := slices.IndexFunc(Targets, func(t Target) bool { return t.Name == c.Target })
+	if i < 0 {
+		return optionErrorf("no target %q%s; there are %s", c.Target, near.Suggest(c.Target, TargetNames()), strings.Join(TargetNames(), ", "))
+	}
+	available := Targets[i].Precisions
+	if c.Precision == "" {
+		c.Precision = available[0]
+	}
+	if !slices.Contains(available, c.Precision) {
+		return optionErrorf("target %s has no precision %q; it has %s", c.Target, c.Precision, strings.Join(available, ", "))
 	}
 	c.phases = phasesOf(c.Target)
 	if c.CompileTo != "" && c.index(c.CompileTo) < 0 {
@@ -238,7 +247,7 @@ func (c *compilation) input() error {
 
 // binary packs the artifact.
 func (c *compilation) binary() error {
-	o := binary.Options{Compiler: Version, Target: c.Target, Precision: "fp32"}
+	o := binary.Options{Compiler: Version, Target: c.Target, Precision: c.Precision}
 	if filepath.Ext(c.file) == ".blu" {
 		o.Source, o.Text = c.file, c.src
 	}

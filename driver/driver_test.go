@@ -35,7 +35,7 @@ func TestTables(t *testing.T) {
 		require.NotEmpty(t, p.Summary, p.Name)
 		require.True(t, p.Passes != "" || p.Run != nil, "phase %s does nothing", p.Name)
 		for _, target := range p.Targets {
-			require.Contains(t, driver.Targets, target)
+			require.Contains(t, driver.TargetNames(), target)
 		}
 		if p.Passes != "" {
 			all = append(all, p.Passes)
@@ -47,7 +47,7 @@ func TestTables(t *testing.T) {
 
 // Each phase's dump is accepted as input again, and what comes of it is the same as without the stop.
 func TestEveryDumpContinues(t *testing.T) {
-	for _, target := range driver.Targets {
+	for _, target := range driver.TargetNames() {
 		dir := t.TempDir()
 		whole, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: target, DumpDir: dir})
 		require.NoError(t, err)
@@ -112,6 +112,7 @@ func TestErrors(t *testing.T) {
 		want            string
 	}{
 		{"target", "a.blu", "", driver.Options{Target: "reff"}, `no target "reff"; did you mean ref?`},
+		{"precision", "a.blu", "", driver.Options{Target: "ref", Precision: "fp8"}, `target ref has no precision "fp8"; it has fp32, fp32-strict`},
 		{"phase", "a.blu", "", driver.Options{Target: "ref", CompileTo: "grpah"}, `no phase "grpah" for target ref; did you mean graph?`},
 		{"pass", "a.blu", "", driver.Options{Target: "ref", Passes: passes.Config{PrintAfter: []string{"cs"}}}, "no pass cs; did you mean cse or dce?"},
 		{"extension", "a.txt", "", driver.Options{Target: "ref"}, "a.txt: expected a model (.blu) or a module (.mlir)"},

@@ -88,7 +88,7 @@ func (r *mutation) apply() string {
 // mutants are the modules to mutate: golden tests and the phases of an example.
 func mutants(t *testing.T) map[string][]byte {
 	dir := t.TempDir()
-	for _, target := range driver.Targets {
+	for _, target := range driver.TargetNames() {
 		_, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: target, Set: map[string]int64{"M": 8, "E": 4, "V": 16, "W": 2, "S": 4, "B": 2}, DumpDir: filepath.Join(dir, target)})
 		require.NoError(t, err)
 	}

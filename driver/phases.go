@@ -35,8 +35,25 @@ type Phase struct {
 // PhaseAttr is the attribute of a module that says which phase it is the result of.
 const PhaseAttr = "blu.phase"
 
-// Targets lists the targets that there are phases for.
-var Targets = []string{"ref"}
+// Targets lists what can be compiled for.
+var Targets = []Target{
+	{Name: "ref", Summary: "evaluated operation by operation in float64: the oracle", Precisions: []string{"fp32", "fp32-strict"}},
+}
+
+// Target is one row.
+type Target struct {
+	Name, Summary string
+	Precisions    []string // the first is the default
+}
+
+// TargetNames lists the names.
+func TargetNames() []string {
+	var names []string
+	for _, t := range Targets {
+		names = append(names, t.Name)
+	}
+	return names
+}
 
 // phasesOf lists the phases of a target.
 func phasesOf(target string) []Phase {

@@ -45,7 +45,7 @@ func run(args []string, s *streams) int {
 	exit := -1
 	var c cli
 	k, err := kong.New(&c, kong.Name("bluc"), kong.Description("The BluTrain compiler."),
-		kong.Vars{"targets": strings.Join(driver.Targets, ", "), "phases": phaseNames()}, kong.Writers(s.out, s.err), kong.Exit(func(code int) { exit = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Vars{"targets": strings.Join(driver.TargetNames(), ", "), "phases": phaseNames(), "precisions": precisions()}, kong.Writers(s.out, s.err), kong.Exit(func(code int) { exit = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(s.err, "bluc:", err)
 		return failed
@@ -73,4 +73,13 @@ func phaseNames() string {
 		names = append(names, p.Name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// precisions says which target has which.
+func precisions() string {
+	var list []string
+	for _, t := range driver.Targets {
+		list = append(list, t.Name+" has "+strings.Join(t.Precisions, ", "))
+	}
+	return strings.Join(list, "; ") + "; the first is the default."
 }
