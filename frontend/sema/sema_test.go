@@ -55,7 +55,7 @@ func TestSet(t *testing.T) {
 		{map[string]int64{"B": 2, "C": 0}, "m.blu:2:16: error: a size must be at least 1, this is 0 (C = 0)\n" +
 			"m.blu:3:18: error: a size must be at least 1, this is 0 (C = 0)"},
 		{map[string]int64{"B": 2, "H": 3}, "m.blu: error: H cannot be set: model m has no argument or size of that name"},
-		{map[string]int64{"B": 2, "Cs": 3}, "m.blu: error: Cs cannot be set: model m has no argument or size of that name; did you mean C?"},
+		{map[string]int64{"B": 2, "Cs": 3}, "m.blu: error: Cs cannot be set: model m has no argument or size of that name; did you mean C or eps?"},
 		{map[string]int64{"B": 2, "deep": 1}, "m.blu:1:16: error: deep is a truth value and cannot be set to 1"},
 	} {
 		p, diags := check(t, "m.blu", small, test.set)

@@ -3,17 +3,24 @@ package builtin
 import (
 	"fmt"
 	"strings"
+	"testing"
 
 	"blutrain/frontend/shape"
+	"blutrain/internal/section"
 )
 
-// Reference is the table as Markdown, for docs/language.md.
-func Reference() string {
+// TestReferenceIsCurrent compares the table in the reference with that of the code.
+func TestReferenceIsCurrent(t *testing.T) {
+	section.Require(t, "../../docs/language.md", "built-ins", reference())
+}
+
+// reference is the table as Markdown.
+func reference() string {
 	var b strings.Builder
 	for _, s := range Table {
 		fmt.Fprintf(&b, "### %s\n\n| call | result | meaning |\n|---|---|---|\n", s.Title)
 		for _, r := range s.Rows {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Signature(), escape(r.Result), escape(r.Doc))
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", signature(r), escape(r.Result), escape(r.Doc))
 		}
 		b.WriteString("\n")
 	}
@@ -22,8 +29,8 @@ func Reference() string {
 
 func escape(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// Signature is a row's call with kinds and defaults: "softmax(x: float tensor, axis: axis = -1)".
-func (r *Row) Signature() string {
+// signature is a row's call with kinds and defaults: "softmax(x: float tensor, axis: axis = -1)".
+func signature(r *Row) string {
 	parts := make([]string, len(r.Params))
 	for i, p := range r.Params {
 		kind := p.Kind.String()

@@ -3,17 +3,19 @@ package sema
 import (
 	"fmt"
 	"strings"
+	"testing"
+
+	"blutrain/internal/section"
 )
 
-// InitializerReference, OptimizerReference and ScheduleReference are the tables as Markdown, for docs/language.md.
-func InitializerReference() string { return methodReference(initializers) }
+// TestReferenceIsCurrent compares the tables in the reference with those of the code.
+func TestReferenceIsCurrent(t *testing.T) {
+	for name, table := range map[string][]method{"initializers": initializers, "optimizers": optimizers, "schedules": schedules} {
+		section.Require(t, "../../docs/language.md", name, methodReference(table))
+	}
+}
 
-// OptimizerReference is the table of optimizers, without what all of them have.
-func OptimizerReference() string { return methodReference(optimizers) }
-
-// ScheduleReference is the table of schedules.
-func ScheduleReference() string { return methodReference(schedules) }
-
+// methodReference is a table as Markdown.
 func methodReference(table []method) string {
 	var b strings.Builder
 	b.WriteString("| call | meaning |\n|---|---|\n")
