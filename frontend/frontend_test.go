@@ -44,6 +44,10 @@ func TestExamplesCompile(t *testing.T) {
 			again, err := ir.Parse(c, name, text)
 			require.NoError(t, err)
 			require.Equal(t, string(text), string(ir.Print(again, ir.PrintOptions{Locations: true})))
+
+			second := dialects.NewContext()
+			module, _ = Compile(second, name, src, Options{})
+			require.Equal(t, string(text), string(ir.Print(module, ir.PrintOptions{Locations: true})), "compiling twice differs")
 		})
 	}
 }
