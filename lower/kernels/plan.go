@@ -1,0 +1,321 @@
+package kernels
+
+import (
+	"slices"
+
+	"blutrain/dialects/blu"
+	"blutrain/dialects/fn"
+	"blutrain/ir"
+)
+
+// planner puts the operations of one function into groups. It walks over them once, in order. Groups are executed in the
+// order of their ranks; a group reads only what groups of lower rank compute.
+type planner struct {
+	c        *ir.Context
+	target   Target
+	layouts  *layouts
+	groups   []*group // by rank
+	home     map[*ir.Value]*group
+	floating map[*ir.Op]bool
+	kept     map[*ir.Value]bool   // values that must be in memory
+	readers  map[*ir.Value]*group // the last group that reads a value
+	last     *group               // the last group made for floating operations
+	needs    needs
+}
+
+func plan(c *ir.Context, f *ir.Op, t Target) (*planner, error) {
+	p := &planner{
+		c: c, target: t, layouts: newLayouts(f), home: map[*ir.Value]*group{}, floating: map[*ir.Op]bool{},
+		kept: map[*ir.Value]bool{}, readers: map[*ir.Value]*group{},
+	}
+	p.needs = newNeeds(f, p.layouts.index)
+	for op := range f.Body().Ops() {
+		if err := p.visit(op); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *planner) visit(op *ir.Op) error {
+	switch {
+	case isInline(op) || op.Is(blu.Constant) || isView(op) && !op.Is(blu.Concat):
+	case op.Is(blu.Concat) || op.Is(fn.Return):
+		for _, v := range op.Operands() {
+			p.demand(v)
+		}
+	case floats(op):
+		p.floating[op] = true
+		if g := p.latestOf(op); g != nil && p.welcome(op, g) {
+			p.join(op, g)
+		}
+	case isReduction(op):
+		p.reduction(op)
+	case op.Is(blu.Dot):
+		p.dot(op)
+	case op.Is(blu.Attention) || op.Is(blu.AttentionGrad) || op.Is(blu.ScatterAdd):
+		p.single(op, nil)
+	default:
+		return op.Errorf("%s has no kernel", op.Name())
+	}
+	return nil
+}
+
+// insert adds a group before another, or at the end.
+func (p *planner) insert(g, before *group) {
+	at := len(p.groups)
+	if before != nil {
+		at = before.rank
+	}
+	p.groups = slices.Insert(p.groups, at, g)
+	for i := at; i < len(p.groups); i++ {
+		p.groups[i].rank = i
+	}
+}
+
+func (p *planner) newGroup(k kind, root *ir.Op, before *group) *group {
+	g := &group{kind: k, root: root, dims: map[*ir.Value]dims{}, operand: map[*ir.Op]dims{}}
+	p.insert(g, before)
+	return g
+}
+
+// latest is the group of the highest rank that v, or what floats below it, comes from; nil when it comes from arguments
+// alone.
+func (p *planner) latest(v *ir.Value) *group {
+	var late *group
+	seen := map[*ir.Op]bool{}
+	var visit func(*ir.Value)
+	visit = func(v *ir.Value) {
+		if h := p.home[v]; h != nil {
+			if late == nil || h.rank > late.rank {
+				late = h
+			}
+			return
+		}
+		if op := v.Op(); op != nil && !seen[op] {
+			seen[op] = true
+			for _, o := range op.Operands() {
+				visit(o)
+			}
+		}
+	}
+	visit(v)
+	return late
+}
+
+func (p *planner) latestOf(op *ir.Op) *group {
+	var late *group
+	for _, v := range op.Operands() {
+		if g := p.latest(v); g != nil && (late == nil || g.rank > late.rank) {
+			late = g
+		}
+	}
+	return late
+}
+
+// keep notes that a value, or what it looks at, must be in memory.
+func (p *planner) keep(v *ir.Value) {
+	for _, b := range bases(v) {
+		p.kept[b] = true
+	}
+}
+
+// demand makes sure that a value will be in memory when what is planned next runs.
+func (p *planner) demand(v *ir.Value) { p.demandBefore(v, nil) }
+
+// demandBefore makes sure that a value will be in memory when a group runs; nil means one yet to come.
+func (p *planner) demandBefore(v *ir.Value, before *group) {
+	for _, b := range bases(v) {
+		p.kept[b] = true
+		op := b.Op()
+		switch {
+		case op == nil || p.home[b] != nil:
+		case p.floating[op]:
+			if before != nil || !p.joinLast(op) {
+				p.materialize(b, before)
+			}
+		case op.Is(blu.Iota), isInline(op) && ir.NumElements(b.Shape()) > smallElems:
+			p.materialize(b, before)
+		}
+	}
+}
+
+// joinLast adds a floating operation to the group made last for such operations, if they read the same tensors.
+func (p *planner) joinLast(op *ir.Op) bool {
+	g := p.last
+	if g == nil || g.rank < len(p.groups)-1 {
+		return false
+	}
+	return p.join(op, g)
+}
+
+// materialize makes a loop over the elements of a floating value, or of a constant, before another group or at the end.
+func (p *planner) materialize(v *ir.Value, before *group) {
+	if p.home[v] != nil {
+		return
+	}
+	op := v.Op()
+	for {
+		g := p.newGroup(loops, op, before)
+		g.anchor = g.dom.freshDims(v.Shape())
+		t := p.trial(g)
+		if p.fill(t, op) {
+			p.last = g
+			t.commit()
+			p.kept[v] = true
+			return
+		}
+		p.groups = slices.Delete(p.groups, g.rank, g.rank+1)
+		for i := g.rank; i < len(p.groups); i++ {
+			p.groups[i].rank = i
+		}
+		if t.conflict == nil || t.conflict == v {
+			p.single(op, before)
+			return
+		}
+		p.materialize(t.conflict, before)
+	}
+}
+
+// fill puts the group's root into it, whatever it is.
+func (p *planner) fill(t *trial, op *ir.Op) bool {
+	if isInline(op) {
+		t.add(op, t.g.anchor)
+		return true
+	}
+	return t.absorb(op, t.g.anchor, 0)
+}
+
+// join puts a floating operation into a group that has one of its operands, or reports that it can't be there.
+func (p *planner) join(op *ir.Op, g *group) bool {
+	if g.kind == single || op.Is(blu.Gather) {
+		return false
+	}
+	ds, ok := p.candidate(op, g)
+	if !ok {
+		return false
+	}
+	t := p.trial(g)
+	if !t.absorb(op, ds, 0) || !p.fits(t) {
+		return false
+	}
+	t.commit()
+	return true
+}
+
+// candidate is the atoms that an elementwise operation would have in a group: those of an operand that is there.
+func (p *planner) candidate(op *ir.Op, g *group) (dims, bool) {
+	for _, expand := range []bool{false, true} {
+		for _, v := range op.Operands() {
+			if ds, ok := g.known(v, expand); ok {
+				return ds, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// known is the atoms of a value that the group computes or reads, through views. With expand, a broadcast is looked
+// through too when the group knows another tensor of its shape that agrees.
+func (g *group) known(v *ir.Value, expand bool) (dims, bool) {
+	if ds, ok := g.dims[v]; ok {
+		return ds, true
+	}
+	if ds, ok := g.accessDims(v); ok {
+		return ds, true
+	}
+	op := v.Op()
+	if op == nil || !isFusedView(op) {
+		return nil, false
+	}
+	x, ok := g.known(op.Operand(0), expand)
+	if !ok {
+		return nil, false
+	}
+	switch op.Def() {
+	case blu.Reshape:
+		return g.regroup(x, v.Shape())
+	case blu.Transpose:
+		out := make(dims, len(x))
+		for i, p := range op.Attrs().Ints("perm") {
+			out[i] = x[p]
+		}
+		return out, true
+	}
+	return g.widened(op, x, expand)
+}
+
+// widened is the atoms of a broadcast whose operand has atoms x.
+func (g *group) widened(op *ir.Op, x dims, expand bool) (dims, bool) {
+	from, to := op.Operand(0).Shape(), op.Result(0).Shape()
+	axes := op.Attrs().Ints("axes")
+	if ir.NumElements(from) == ir.NumElements(to) {
+		out := make(dims, len(to))
+		for i, axis := range axes {
+			out[axis] = x[i]
+		}
+		return out, true
+	}
+	if !expand {
+		return nil, false
+	}
+	agrees := func(shape []int64, ds dims) bool {
+		if !slices.Equal(shape, to) {
+			return false
+		}
+		for i, axis := range axes {
+			if from[i] != 1 && !slices.Equal(g.dom.leaves(ds[axis]), g.dom.leaves(x[i])) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, o := range g.ops {
+		if r := o.Result(0); agrees(r.Shape(), g.dims[r]) {
+			return g.dims[r], true
+		}
+	}
+	for _, a := range g.accesses {
+		if !a.raw && !a.partial && agrees(a.value.Shape(), a.dims) {
+			return a.dims, true
+		}
+	}
+	return nil, false
+}
+
+// cheap reports whether a floating operation costs less to compute again than to keep: one or two simple steps from what
+// is in memory.
+func (p *planner) cheap(op *ir.Op) bool { return p.steps(op) <= 2 }
+
+func (p *planner) steps(op *ir.Op) int {
+	switch op.Def() {
+	case blu.Neg, blu.Abs, blu.Not, blu.Add, blu.Sub, blu.Mul, blu.Max, blu.Min, blu.And, blu.Or, blu.Compare, blu.Select, blu.Cast:
+	default:
+		return 1 << 20
+	}
+	n := 1
+	for _, v := range op.Operands() {
+		for _, b := range bases(v) {
+			if o := b.Op(); o != nil && p.floating[o] {
+				n += p.steps(o)
+			}
+			if n > 2 {
+				return n
+			}
+		}
+	}
+	return n
+}
+
+// single makes a kernel of one operation, before another group or at the end.
+func (p *planner) single(op *ir.Op, before *group) {
+	for _, v := range op.Operands() {
+		p.demandBefore(v, before)
+	}
+	g := p.newGroup(single, op, before)
+	g.ops = []*ir.Op{op}
+	delete(p.floating, op)
+	for _, r := range op.Results() {
+		p.home[r] = g
+	}
+}

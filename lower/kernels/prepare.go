@@ -1,0 +1,379 @@
+package kernels
+
+import (
+	"math"
+	"slices"
+
+	"blutrain/dialects/blu"
+	"blutrain/ir"
+	"blutrain/ir/rewrite"
+)
+
+// pick is one element of each row of logits: what cross entropy needs, with its run-time check of targets, which no
+// primitive of blu has. It exists within this phase only.
+var pick = ir.Define("kernels", ir.OpDef{
+	Name:     "pick",
+	Summary:  "one element of each row, by number",
+	Operands: []ir.OperandDef{{Name: "x"}, {Name: "indices"}},
+	Attrs:    []ir.AttrDef{{Name: "ignore", Kind: ir.I64Kind}},
+	Results:  []ir.ResultDef{{Name: "y"}},
+	Traits:   ir.Pure,
+})
+
+// whole lists the composite operations that have kernels, or instructions, of their own.
+var whole = map[*ir.OpDef]bool{
+	blu.Attention: true, blu.AttentionGrad: true, blu.CrossEntropy: true,
+	blu.Gelu: true, blu.GeluGrad: true, blu.Silu: true, blu.SiluGrad: true,
+}
+
+// smallElems is the size up to which equal values are computed once. Larger ones may be cheaper to compute again where
+// they are needed than to keep.
+const smallElems = 1024
+
+// prepare rewrites a function to operations that the plan knows. It returns, for operations that come from a composite
+// one, the composite's name.
+func prepare(c *ir.Context, fn *ir.Op, t Target) map[*ir.Op]string {
+	p := &preparer{b: blu.On(ir.NewBuilder(c, fn.Body())), target: t, origin: map[*ir.Op]string{}}
+	p.round(fn, p.rewrite, func(op *ir.Op) string { return op.Def().Name })
+	p.round(fn, p.primitive, func(op *ir.Op) string { return p.origin[op] })
+	mergeSmall(fn)
+	rewrite.EraseDead(fn)
+	return p.origin
+}
+
+type preparer struct {
+	b      *blu.Builder
+	target Target
+	origin map[*ir.Op]string
+}
+
+// round replaces every operation for which there is a rule, and notes where what it is replaced by comes from.
+func (p *preparer) round(fn *ir.Op, rule func(*ir.Op) []*ir.Value, name func(*ir.Op) string) {
+	for op := range fn.Body().Ops() {
+		p.b.Before(op).At(op.Loc())
+		before, after := op.Prev(), op.Next()
+		made := rule(op)
+		if made == nil {
+			continue
+		}
+		from := name(op)
+		op.ReplaceWith(made...)
+		first := fn.Body().First()
+		if before != nil {
+			first = before.Next()
+		}
+		for o := first; o != after; o = o.Next() {
+			p.origin[o] = from
+		}
+	}
+}
+
+// rewrite gives the results of a composite operation in primitive ones, or nil.
+func (p *preparer) rewrite(op *ir.Op) []*ir.Value {
+	if empty := p.emptyResults(op); empty != nil {
+		return empty
+	}
+	switch op.Def() {
+	case blu.CrossEntropy:
+		return p.crossEntropy(op)
+	case blu.Attention, blu.AttentionGrad:
+		if !hasEmpty(op) && !p.narrow(op) {
+			return nil
+		}
+		if !hasEmpty(op) {
+			return p.widened(op)
+		}
+	default:
+		if whole[op.Def()] {
+			return nil
+		}
+	}
+	if decompose := blu.Decompose[op.Name()]; decompose != nil {
+		return decompose(p.b, op)
+	}
+	return nil
+}
+
+// primitive gives the results of a primitive operation in others that are easier to plan, or nil.
+func (p *preparer) primitive(op *ir.Op) []*ir.Value {
+	if empty := p.emptyResults(op); empty != nil {
+		return empty
+	}
+	switch op.Def() {
+	case blu.StopGradient:
+		return []*ir.Value{op.Operand(0)}
+	case blu.Pad:
+		return []*ir.Value{p.pad(op)}
+	case blu.Argmax:
+		if op.Operand(0).Shape()[op.Attrs().IntOr("axis", 0)] == 1 {
+			return []*ir.Value{p.b.Splat(op.Result(0).Type(), 0)}
+		}
+	case blu.ReduceSum, blu.ReduceMax, blu.ReduceMin:
+		if y := p.reduction(op); y != nil {
+			return []*ir.Value{y}
+		}
+	case blu.Dot:
+		if y := p.dot(op); y != nil {
+			return []*ir.Value{y}
+		}
+	case blu.Gather, blu.ScatterAdd:
+		if op.Operand(1).Elem() != ir.Type(p.b.Ctx.I32()) {
+			indices := p.b.CastTo(op.Operand(1), p.b.Ctx.I32())
+			return p.again(op, []*ir.Value{op.Operand(0), indices}, op.ResultTypes())
+		}
+		if op.Is(blu.Gather) {
+			return nil
+		}
+	case blu.Cast, blu.Select, blu.Reshape, blu.Transpose, blu.Slice, blu.Broadcast, blu.Concat, blu.Constant, blu.Iota, blu.RandomUniform, blu.RandomNormal:
+		return nil
+	}
+	if p.narrow(op) {
+		return p.widened(op)
+	}
+	return nil
+}
+
+func (p *preparer) again(op *ir.Op, operands []*ir.Value, results []ir.Type) []*ir.Value {
+	return p.b.CreateState(op.Def(), ir.OpState{Operands: operands, Attrs: op.Attrs(), Results: results}).Results()
+}
+
+// emptyResults gives constants for an operation whose results have no elements.
+func (p *preparer) emptyResults(op *ir.Op) []*ir.Value {
+	if op.NumResults() == 0 || op.Is(blu.Constant) {
+		return nil
+	}
+	var out []*ir.Value
+	for _, r := range op.Results() {
+		if ir.NumElements(r.Shape()) > 0 {
+			return nil
+		}
+		out = append(out, p.b.Constant(p.b.Ctx.Dense(r.Type(), nil)))
+	}
+	return out
+}
+
+func hasEmpty(op *ir.Op) bool {
+	for _, v := range op.Operands() {
+		if ir.NumElements(v.Shape()) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// crossEntropy is cross_entropy with the check of its targets kept.
+func (p *preparer) crossEntropy(op *ir.Op) []*ir.Value {
+	b, c := p.b, p.b.Ctx
+	logits, targets := op.Operand(0), op.Operand(1)
+	if hasEmpty(op) {
+		return blu.Decompose[op.Name()](b, op)
+	}
+	ignore, _ := op.Attrs().Int("ignore")
+	stat := op.Result(0).Elem()
+	x := b.CastTo(logits, stat)
+	axis := int64(len(x.Shape()) - 1)
+	top := b.ReduceMax(x, []int64{axis})
+	shift := b.Select(b.Compare(top, b.SplatLike(top, math.Inf(-1)), "eq"), b.SplatLike(top, 0), top)
+	total := b.ReduceSum(b.Exp(b.Sub(x, b.Along(shift, axis, x.Shape()))), []int64{axis})
+	lse := b.Add(shift, b.Log(total))
+	picked := b.CreateState(pick, ir.OpState{
+		Operands: []*ir.Value{logits, b.CastTo(targets, c.I32())}, Attrs: []ir.NamedAttr{{Name: "ignore", Value: c.Int64(ignore)}},
+		Results: []ir.Type{c.Tensor(targets.Shape(), logits.Elem())},
+	}).Result(0)
+	counts := b.Compare(targets, b.SplatLike(targets, float64(ignore)), "ne")
+	loss := b.Select(counts, b.Sub(lse, b.CastTo(picked, stat)), b.SplatLike(lse, 0))
+	rows := make([]int64, len(targets.Shape()))
+	for i := range rows {
+		rows[i] = int64(i)
+	}
+	return []*ir.Value{b.ReduceSum(loss, rows), b.ReduceSum(b.CastTo(counts, stat), rows), lse}
+}
+
+// pad joins the borders to the operand, axis by axis.
+func (p *preparer) pad(op *ir.Op) *ir.Value {
+	b, x := p.b, op.Operand(0)
+	low, high := op.Attrs().Ints("low"), op.Attrs().Ints("high")
+	value := op.Attrs().FloatOr("value", 0)
+	border := func(axis int, n int64) *ir.Value {
+		shape := slices.Clone(x.Shape())
+		shape[axis] = n
+		return b.Splat(b.Ctx.Tensor(shape, x.Elem()), value)
+	}
+	for axis := range low {
+		parts := []*ir.Value{x}
+		if low[axis] > 0 {
+			parts = append([]*ir.Value{border(axis, low[axis])}, parts...)
+		}
+		if high[axis] > 0 {
+			parts = append(parts, border(axis, high[axis]))
+		}
+		if ir.NumElements(x.Shape()) == 0 {
+			parts = slices.DeleteFunc(parts, func(v *ir.Value) bool { return v == x && v.Shape()[axis] == 0 })
+		}
+		switch len(parts) {
+		case 0: // still empty along this axis
+		case 1:
+			x = parts[0]
+		default:
+			x = b.Concat(parts, int64(axis))
+		}
+	}
+	return x
+}
+
+// reduction cuts a reduction over everything, or over axes that do not lie together, into one over the last axes and one
+// over the others; over no elements it is a constant.
+func (p *preparer) reduction(op *ir.Op) *ir.Value {
+	b, x := p.b, op.Operand(0)
+	axes, rank := op.Attrs().Ints("axes"), len(x.Shape())
+	if ir.NumElements(x.Shape()) == ir.NumElements(op.Result(0).Shape()) { // over nothing, or axes of one element
+		return b.ReshapeTo(x, op.Result(0).Shape()...)
+	}
+	if ir.NumElements(x.Shape()) == 0 {
+		return b.Splat(op.Result(0).Type(), identity(op))
+	}
+	if p.narrow(op) {
+		return p.widened(op)[0]
+	}
+	tail := 0 // how many of the last axes are reduced
+	for tail < len(axes) && axes[len(axes)-1-tail] == int64(rank-1-tail) {
+		tail++
+	}
+	all := tail == rank && ir.NumElements(x.Shape()) > p.target.RowElems
+	if all {
+		tail = 1
+	}
+	if tail == 0 || tail == len(axes) {
+		return nil
+	}
+	cut := len(axes) - tail
+	inner := b.Create(op.Def(), []*ir.Value{x}, ir.NamedAttr{Name: "axes", Value: b.Ctx.I64s(axes[cut:]...)}).Result(0)
+	return b.Create(op.Def(), []*ir.Value{inner}, ir.NamedAttr{Name: "axes", Value: b.Ctx.I64s(axes[:cut]...)}).Result(0)
+}
+
+// identity is the value of a reduction over nothing.
+func identity(op *ir.Op) float64 {
+	elem := op.Result(0).Elem()
+	switch {
+	case op.Is(blu.ReduceMax):
+		return identityOf(elem, true)
+	case op.Is(blu.ReduceMin):
+		return identityOf(elem, false)
+	}
+	return 0
+}
+
+// identityOf is the least, or the greatest, value of a type.
+func identityOf(elem ir.Type, least bool) float64 {
+	t, isInt := elem.(*ir.IntegerType)
+	switch {
+	case isInt && least:
+		return -math.Ldexp(1, t.Width-1)
+	case isInt:
+		limit := math.Ldexp(1, t.Width-1)
+		return min(limit-1, math.Nextafter(limit, 0))
+	case least:
+		return math.Inf(-1)
+	}
+	return math.Inf(1)
+}
+
+// dot computes a product that is only used transposed the other way around, and one over no elements as zeros.
+func (p *preparer) dot(op *ir.Op) *ir.Value {
+	if hasEmpty(op) {
+		return p.b.Splat(op.Result(0).Type(), 0)
+	}
+	if p.narrow(op) {
+		return p.widened(op)[0]
+	}
+	y := op.Result(0)
+	if !y.HasOneUse() {
+		return nil
+	}
+	for u := range y.Uses() {
+		if t := u.Owner(); t.Is(blu.Transpose) && swapsSides(op, t.Attrs().Ints("perm")) {
+			a := op.Attrs()
+			swapped := p.b.Dot(op.Operand(1), op.Operand(0), a.Ints("rhs_batch"), a.Ints("lhs_batch"), a.Ints("rhs_contract"), a.Ints("lhs_contract"))
+			return p.b.Transpose(swapped, inversePerm(t.Attrs().Ints("perm")))
+		}
+	}
+	return nil
+}
+
+// swapsSides reports whether a permutation of a product's axes puts those of rhs before those of lhs and changes no other
+// order.
+func swapsSides(dot *ir.Op, perm []int64) bool {
+	lhs, rhs := blu.DotOperandAxes(dot)
+	nb, nl, nr := len(lhs.Batch), len(lhs.Free), len(rhs.Free)
+	if nl == 0 || nr == 0 {
+		return false
+	}
+	want := make([]int64, 0, len(perm))
+	for i := range nb {
+		want = append(want, int64(i))
+	}
+	for i := range nr {
+		want = append(want, int64(nb+nl+i))
+	}
+	for i := range nl {
+		want = append(want, int64(nb+i))
+	}
+	return slices.Equal(perm, want)
+}
+
+// narrow reports whether an operation computes with floating-point numbers that the target's arithmetic is too wide for.
+func (p *preparer) narrow(op *ir.Op) bool {
+	if !p.target.WideProducts || op.Def().DialectName() != "blu" {
+		return false
+	}
+	for _, v := range append(op.Operands(), op.Results()...) {
+		if isNarrow(v.Elem()) {
+			return true
+		}
+	}
+	return false
+}
+
+func isNarrow(t ir.Type) bool {
+	f, ok := t.(*ir.FloatType)
+	return ok && (f.Kind == ir.BF16 || f.Kind == ir.F16)
+}
+
+// widened computes in f32 and rounds the results.
+func (p *preparer) widened(op *ir.Op) []*ir.Value {
+	c := p.b.Ctx
+	operands := op.Operands()
+	for i, v := range operands {
+		if isNarrow(v.Elem()) {
+			operands[i] = p.b.CastTo(v, c.F32())
+		}
+	}
+	types := op.ResultTypes()
+	for i, t := range types {
+		if isNarrow(ir.Elem(t)) {
+			types[i] = c.Tensor(op.Result(i).Shape(), c.F32())
+		}
+	}
+	out := p.again(op, operands, types)
+	for i, v := range out {
+		out[i] = p.b.CastTo(v, op.Result(i).Elem())
+	}
+	return out
+}
+
+// mergeSmall merges equal operations with small results.
+func mergeSmall(fn *ir.Op) {
+	seen := map[string]*ir.Op{}
+	ids := map[any]uint64{}
+	for op := range fn.Body().Ops() {
+		if !op.Has(ir.Pure) || op.NumResults() != 1 || len(op.Regions()) > 0 || ir.NumElements(op.Result(0).Shape()) > smallElems {
+			continue
+		}
+		key := opKey(ids, op)
+		if first := seen[key]; first != nil {
+			op.ReplaceWith(first.Results()...)
+		} else {
+			seen[key] = op
+		}
+	}
+}

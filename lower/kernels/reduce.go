@@ -1,0 +1,165 @@
+package kernels
+
+import (
+	"slices"
+
+	"blutrain/dialects/blu"
+	"blutrain/ir"
+)
+
+// reduction puts a reduction into the group that computes or reads its operand, or makes a group for it.
+//
+// There are two ways to reduce. Within a block: the block holds all of what is reduced, or is gone over in pieces, and what
+// follows can use the result at once: softmax, norms. Over rows: every grid point adds up the rows it has, and stores a
+// partial result; a second kernel adds those in order.
+func (p *planner) reduction(r *ir.Op) {
+	x := r.Operand(0)
+	for _, g := range []*group{p.latestOf(r), p.readers[x]} {
+		if g != nil && p.joinReduction(r, g) {
+			return
+		}
+	}
+	if r.Is(pick) {
+		p.demand(x)
+	}
+	p.rootReduction(r)
+}
+
+func (p *planner) joinReduction(r *ir.Op, g *group) bool {
+	x := r.Operand(0)
+	xd, ok := g.known(x, true)
+	if !ok || g.kind == single || r.Is(pick) && (g.member(x) || !slices.Equal(g.dom.flat(xd), g.dom.flat(g.anchor))) {
+		return false
+	}
+	over, kept := g.split(r, xd)
+	t := p.trial(g)
+	if !t.need(x, xd, 0) || r.Is(pick) && !t.need(r.Operand(1), kept, 0) || !p.fits(t) {
+		return false
+	}
+	switch {
+	case p.withinBlock(g, over):
+		t.ops, t.dims[r.Result(0)] = append(t.ops, r), kept
+		t.commit()
+		p.reducesWithin(g, r, xd, over)
+		return true
+	case r.Is(blu.Argmax) || r.Is(pick) || !p.overRows(g, over, g.leavesOf(kept)):
+		return false
+	}
+	t.commit()
+	p.addSum(g, r, xd, over)
+	return true
+}
+
+func (g *group) leavesOf(ds dims) []atom { return g.dom.flat(ds) }
+
+// reducesWithin makes a reduction one that blocks hold.
+func (p *planner) reducesWithin(g *group, r *ir.Op, x dims, over []atom) {
+	g.inner = over
+	g.operand[r] = x
+	if r.Is(pick) {
+		g.solid = append(g.solid, over...)
+	}
+}
+
+// withinBlock reports whether a group can reduce over these atoms within its blocks: whether it does so already, or reduces
+// over nothing yet and may.
+func (p *planner) withinBlock(g *group, over []atom) bool {
+	if g.kind != loops {
+		return false
+	}
+	if len(g.inner) > 0 {
+		return sameSet(g.dom.leaves(g.inner), over)
+	}
+	order := g.dom.flat(g.anchor)
+	if len(over) == 0 || len(g.sums) > 0 || !contains(order, over) {
+		return false
+	}
+	suffix := sameSet(order[len(order)-len(over):], over)
+	if g.ordered && !suffix {
+		return false
+	}
+	return slices.Contains(over, order[len(order)-1]) || g.dom.elements(over) <= p.target.ColumnElems
+}
+
+// overRows reports whether a group can store partial sums over these atoms: whether they are all but those of a row.
+func (p *planner) overRows(g *group, over, kept []atom) bool {
+	if g.kind == product && !p.target.GemmColumnSums || len(over) == 0 {
+		return false
+	}
+	if len(g.sums) > 0 && !sameSet(g.dom.leaves(g.sumOver), over) {
+		return false
+	}
+	inner := g.dom.leaves(g.inner)
+	order := g.atoms()
+	rest := slices.DeleteFunc(slices.Clone(order), func(a atom) bool { return slices.Contains(inner, a) })
+	if len(inner) == 0 { // a group without rows yet: what is kept is the row
+		n := len(order) - len(kept)
+		return n >= 0 && len(kept) > 0 && slices.Equal(order[n:], kept) && sameSet(order[:n], over)
+	}
+	last := g.dom.flat(g.anchor)
+	if !sameSet(rest, over) || !slices.Contains(inner, last[len(last)-1]) {
+		return false
+	}
+	return len(kept) == 0 || sameSet(kept, inner) && len(inner) == 1 && g.dom.elements(inner) <= p.target.RowElems
+}
+
+// addSum makes a group store partial results of a reduction, and another add them up.
+func (p *planner) addSum(g *group, r *ir.Op, x dims, over []atom) {
+	g.sums = append(g.sums, r)
+	g.operand[r] = x
+	g.sumOver = over
+	y := r.Result(0)
+	for _, f := range g.finals {
+		if slices.Equal(f.root.Result(0).Shape(), y.Shape()) && f.root.Def() == r.Def() {
+			p.addFinal(f, r, dims(f.anchor[1:]))
+			return
+		}
+	}
+	f := p.newGroup(loops, r, nil)
+	panels := f.dom.fresh(-1) // their number is known when the first group's blocks are
+	kept := f.dom.freshDims(y.Shape())
+	f.anchor = append(dims{{panels}}, kept...)
+	f.inner = []atom{panels}
+	f.solid = []atom{panels}
+	g.finals = append(g.finals, f)
+	p.addFinal(f, r, kept)
+}
+
+func (p *planner) addFinal(f *group, r *ir.Op, kept dims) {
+	f.ops = append(f.ops, r)
+	f.operand[r] = append(dims{f.anchor[0]}, kept...)
+	f.dims[r.Result(0)] = kept
+	f.accesses = append(f.accesses, &access{value: r.Result(0), dims: f.operand[r], partial: true})
+	p.home[r.Result(0)] = f
+}
+
+// rootReduction makes a group for a reduction.
+func (p *planner) rootReduction(r *ir.Op) {
+	x := r.Operand(0)
+	for {
+		g := p.newGroup(loops, r, nil)
+		g.anchor = g.dom.freshDims(x.Shape())
+		over, kept := g.split(r, g.anchor)
+		within := p.withinBlock(g, over) || r.Is(blu.Argmax) || r.Is(pick) || !p.overRows(g, over, g.leavesOf(kept))
+		if within {
+			g.inner = over
+		}
+		t := p.trial(g)
+		if t.need(x, g.anchor, 0) && (!r.Is(pick) || t.need(r.Operand(1), kept, 0)) {
+			if within {
+				t.ops, t.dims[r.Result(0)] = append(t.ops, r), kept
+				t.commit()
+				p.reducesWithin(g, r, g.anchor, over)
+			} else {
+				t.commit()
+				p.addSum(g, r, g.anchor, over)
+			}
+			return
+		}
+		p.groups = slices.Delete(p.groups, g.rank, g.rank+1)
+		if t.conflict == nil {
+			panic("kernels: a reduction has no group, and nothing stands in its way")
+		}
+		p.materialize(t.conflict, nil)
+	}
+}

@@ -1,0 +1,39 @@
+package kernels
+
+// Target describes what kernels are cut for: sizes of blocks and what a target's kernels can do.
+type Target struct {
+	Name string
+
+	// BlockElems is the elements of a block in fused loops: a chain of operations on blocks of that size stays in cache.
+	BlockElems int64
+	// RowElems is the longest row that is held in one block while it is reduced and used; longer ones are gone over
+	// several times, in pieces.
+	RowElems int64
+	// ColumnElems is the longest column that is held in one block while it is reduced.
+	ColumnElems int64
+	// Panels is about the number of partial results of a sum over rows, PanelRows the fewest rows of each.
+	Panels, PanelRows int64
+	// ScatterCols is the columns of a table that one grid point of a scatter fills.
+	ScatterCols int64
+
+	// GemmRows and GemmCols is the block of a product that a grid point computes.
+	GemmRows, GemmCols int64
+	// GemmColumnSums says that a product's epilogue may add up the rows of its block.
+	GemmColumnSums bool
+	// WideProducts says that products, and arithmetic, take float32 where elements are narrower: casts are made before.
+	WideProducts bool
+
+	// Queries and Keys is the block of scores that attention works on.
+	Queries, Keys int64
+}
+
+// CPU describes processors as runtime/host/prim uses them: blocks of 16 KiB, of which a few fit the first-level cache;
+// products in pieces of 32 by 128, on whole matrices that the matrix product itself cuts.
+func CPU() Target {
+	return Target{
+		Name:       "cpu",
+		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 64, PanelRows: 64, ScatterCols: 64,
+		GemmRows: 32, GemmCols: 128, WideProducts: true,
+		Queries: 64, Keys: 64,
+	}
+}
