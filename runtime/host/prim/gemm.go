@@ -247,6 +247,9 @@ func (e *Engine) super(g *Gemm, b Batch, b0, count, m0, rows, k0, deep int) {
 	if s.tasks() < manyTasks {
 		s.blocks = max(s.blocks, ceil(rows, maxRows/2))
 	}
+	if s.tasks() < manyTasks {
+		s.cols = t.cols
+	}
 	s.strips = ceil(g.N, s.cols)
 	s.last = k0+deep == g.K
 	e.s = s
