@@ -81,11 +81,25 @@ func verifyLaunch(op *ir.Op) error {
 			if t.Elem != want.Elem || !slices.Equal(t.Shape, want.Shape) || op.NumResults() == 0 {
 				return op.Errorf("tile.launch: %s for reference %d, which is %s", t, i, want)
 			}
-		} else if v.Type() != ir.Type(want) {
+		} else if !sameButOffset(v.Type(), want) {
 			return op.Errorf("tile.launch: %s for reference %d, which is %s", v.Type(), i, want)
 		}
 	}
 	return nil
+}
+
+// sameButOffset reports whether a launch may hand memory of type t to a reference of type want: where the memory starts
+// is the launch's business.
+func sameButOffset(t ir.Type, want *ir.MemRefType) bool {
+	m, ok := t.(*ir.MemRefType)
+	return ok && m.Elem == want.Elem && m.Space == want.Space && slices.Equal(m.Shape, want.Shape) && slices.Equal(stridesOf(m), stridesOf(want))
+}
+
+func stridesOf(t *ir.MemRefType) []int64 {
+	if s, ok := t.Layout.(*ir.StridedAttr); ok {
+		return s.Strides
+	}
+	return ir.RowMajor(t.Shape)
 }
 
 // findKernel looks a launch's kernel up in the nearest symbol table around it.
