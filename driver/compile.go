@@ -27,11 +27,11 @@ const Version = "0.1.0"
 
 // Options of a compilation.
 type Options struct {
-	Target    string           // one of Targets
-	Precision string           // one that the target has; "" is its default
-	Set       map[string]int64 // arguments of the model and sizes of the batch that replace those in its text
-	CompileTo string           // the last phase; "" is all of them
-	DumpDir   string           // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
+	Target    string             // one of Targets
+	Precision string             // one that the target has; "" is its default
+	Set       map[string]float64 // arguments of the model and sizes of the batch that replace those in its text
+	CompileTo string             // the last phase; "" is all of them
+	DumpDir   string             // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
 	Passes    passes.Config
 }
 

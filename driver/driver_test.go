@@ -86,7 +86,7 @@ func TestCompileTo(t *testing.T) {
 }
 
 func TestSet(t *testing.T) {
-	r, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref", Set: map[string]int64{"M": 64, "B": 2}})
+	r, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref", Set: map[string]float64{"M": 64, "B": 2}})
 	require.NoError(t, err)
 	require.Equal(t, 64.0, r.Artifact.Manifest.Args["M"])
 	require.Equal(t, int64(2), r.Artifact.Manifest.Train.Batch.B)
@@ -151,5 +151,22 @@ func TestPrintAfterAll(t *testing.T) {
 	require.NoError(t, err)
 	for _, pass := range []string{"train", "canonicalize", "cse", "dce"} {
 		require.Contains(t, log.String(), fmt.Sprintf("// ----- IR after %s -----", pass))
+	}
+}
+
+// The same input and flags give the same bytes.
+func TestDeterministic(t *testing.T) {
+	for _, target := range driver.TargetNames() {
+		var first []byte
+		for range 3 {
+			r, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: target})
+			require.NoError(t, err)
+			b, err := r.Artifact.Encode()
+			require.NoError(t, err)
+			if first == nil {
+				first = b
+			}
+			require.True(t, bytes.Equal(first, b))
+		}
 	}
 }

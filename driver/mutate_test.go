@@ -89,7 +89,7 @@ func (r *mutation) apply() string {
 func mutants(t *testing.T) map[string][]byte {
 	dir := t.TempDir()
 	for _, target := range driver.TargetNames() {
-		_, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: target, Set: map[string]int64{"M": 8, "E": 4, "V": 16, "W": 2, "S": 4, "B": 2}, DumpDir: filepath.Join(dir, target)})
+		_, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: target, Set: map[string]float64{"M": 8, "E": 4, "V": 16, "W": 2, "S": 4, "B": 2}, DumpDir: filepath.Join(dir, target)})
 		require.NoError(t, err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.mlir"))

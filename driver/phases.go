@@ -10,6 +10,7 @@ import (
 	"blutrain/ir"
 	"blutrain/lower/buffers"
 	"blutrain/lower/host"
+	"blutrain/lower/kernels"
 	"blutrain/lower/program"
 	"blutrain/passes"
 )
@@ -21,6 +22,12 @@ var Phases = []Phase{
 		Passes: "train"},
 	{Name: "graph", Summary: "folded, deduplicated",
 		Passes: "canonicalize,cse,dce"},
+	{Name: "kernels", Summary: "operations grouped into kernels", Targets: []string{"cpu"},
+		Passes: "keep-step,kernels"},
+	{Name: "buffers", Summary: "values placed in memory: lifetimes, in-place, one static arena plan", Targets: []string{"cpu"},
+		Passes: "buffers"},
+	{Name: "target", Summary: "each kernel lowered, functions as lists of launches", Targets: []string{"cpu"},
+		Passes: "host,program"},
 	{Name: "binary", Summary: "the artifact", Run: (*compilation).binary},
 }
 
@@ -37,6 +44,7 @@ const PhaseAttr = "blu.phase"
 
 // Targets lists what can be compiled for.
 var Targets = []Target{
+	{Name: "cpu", Summary: "bytecode for processors", Precisions: []string{"fp32", "fp32-strict"}},
 	{Name: "ref", Summary: "evaluated operation by operation in float64: the oracle", Precisions: []string{"fp32", "fp32-strict"}},
 }
 
@@ -68,6 +76,10 @@ var transformations = []passes.Pass{
 		return autodiff.Train(s.Ctx, m)
 	})},
 	{Name: "keep-step", Summary: "keep a copy of the functions in a nested module, as the reference", Run: passes.Plain(keepStep)},
+	{Name: "kernels", Summary: "group operations into kernels", Options: kernelOptions{Target: "cpu"},
+		Run: passes.With(func(s *passes.State, m *ir.Op, o kernelOptions) error {
+			return kernels.Run(s.Ctx, m, kernelTargets[o.Target]())
+		})},
 	{Name: "buffers", Summary: "place values in memory: from tensors to buffers and views", Options: bufferOptions{Align: 64},
 		Run: passes.With(func(s *passes.State, m *ir.Op, o bufferOptions) error {
 			return buffers.Run(s.Ctx, m, buffers.Options{Align: o.Align})
@@ -77,6 +89,12 @@ var transformations = []passes.Pass{
 	{Name: "program", Summary: "turn functions into lists of launches and copies", After: []passes.After{{Pass: "buffers", Reason: "a launch names the memory it works on"}},
 		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return program.Run(s.Ctx, m) })},
 }
+
+type kernelOptions struct {
+	Target string `help:"what kernels are cut for" enum:"cpu"`
+}
+
+var kernelTargets = map[string]func() kernels.Target{"cpu": kernels.CPU}
 
 type bufferOptions struct {
 	Align int64 `help:"bytes that offsets in the arena are multiples of"`

@@ -15,7 +15,7 @@ import (
 // Options are what the command line adds to a file.
 type Options struct {
 	// Set gives arguments of the model and sizes of the batch other values.
-	Set map[string]int64
+	Set map[string]float64
 }
 
 // Parse reads a text into its syntax tree. The tree holds what is free of syntax errors.

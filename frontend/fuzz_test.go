@@ -23,7 +23,7 @@ func FuzzCompile(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, src string, n int64) {
-		program, diags := Check("t.blu", []byte(src), Options{Set: map[string]int64{"B": n, "S": 4, "C": n}})
+		program, diags := Check("t.blu", []byte(src), Options{Set: map[string]float64{"B": float64(n), "S": 4, "C": float64(n)}})
 		require.Equal(t, program == nil, diags.HasErrors())
 		if program == nil {
 			return
@@ -36,7 +36,7 @@ func FuzzCompile(f *testing.F) {
 			return // valid, and slow to verify
 		}
 		c := dialects.NewContext()
-		module, _ := Compile(c, "t.blu", []byte(src), Options{Set: map[string]int64{"B": n, "S": 4, "C": n}})
+		module, _ := Compile(c, "t.blu", []byte(src), Options{Set: map[string]float64{"B": float64(n), "S": 4, "C": float64(n)}})
 		require.NoError(t, ir.Verify(c, module))
 	})
 }

@@ -36,7 +36,7 @@ func TestMutatedPrograms(t *testing.T) {
 	if testing.Short() {
 		rounds = 400
 	}
-	set := map[string]int64{"L": 2, "C": 8, "V": 16, "B": 2, "S": 8}
+	set := map[string]float64{"L": 2, "C": 8, "V": 16, "B": 2, "S": 8}
 	for range rounds {
 		words := append([]string(nil), programs[rng.IntN(len(programs))]...)
 		for range 1 + rng.IntN(3) {
@@ -54,7 +54,7 @@ func TestMutatedPrograms(t *testing.T) {
 			}
 		}
 		src := strings.Join(words, "")
-		own := map[string]int64{}
+		own := map[string]float64{}
 		for k, v := range set {
 			if strings.Contains(src, k+" = ") {
 				own[k] = v

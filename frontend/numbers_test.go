@@ -23,7 +23,7 @@ type compiled struct {
 	module *ir.Op
 }
 
-func compile(t testing.TB, name string, src []byte, set map[string]int64, value func(param string) []float64) *compiled {
+func compile(t testing.TB, name string, src []byte, set map[string]float64, value func(param string) []float64) *compiled {
 	c := dialects.NewContext()
 	module, diags := Compile(c, name, src, Options{Set: set})
 	require.Empty(t, diags)
@@ -75,10 +75,10 @@ func (m *compiled) call(fn string, args ...[]float64) []*ir.Tensor {
 func TestExamplesAgreeWithPyTorch(t *testing.T) {
 	for _, test := range []struct {
 		file, golden string
-		set          map[string]int64
+		set          map[string]float64
 	}{
-		{"gpt2.blu", "gpt2-small", map[string]int64{"V": 97, "T": 32, "L": 2, "H": 2, "C": 32, "B": 2, "S": 24}},
-		{"llama.blu", "llama-small", map[string]int64{"V": 97, "L": 2, "H": 4, "K": 2, "C": 32, "F": 48, "B": 2, "S": 24}},
+		{"gpt2.blu", "gpt2-small", map[string]float64{"V": 97, "T": 32, "L": 2, "H": 2, "C": 32, "B": 2, "S": 24}},
+		{"llama.blu", "llama-small", map[string]float64{"V": 97, "L": 2, "H": 4, "K": 2, "C": 32, "F": 48, "B": 2, "S": 24}},
 	} {
 		t.Run(test.file, func(t *testing.T) {
 			in, want := numbers.Golden(t, test.golden+".inputs"), numbers.Golden(t, test.golden+".float64")

@@ -10,9 +10,9 @@ import (
 )
 
 type checkCmd struct {
-	Files             []string         `arg:"" help:"Models, or - for the standard input."`
-	Set               map[string]int64 `placeholder:"NAME=VALUE" mapsep:"," help:"Arguments of the model and sizes of the batch."`
-	VerifyDiagnostics bool             `help:"Compare the diagnostics with the files' expected-error comments."`
+	Files             []string           `arg:"" help:"Models, or - for the standard input."`
+	Set               map[string]float64 `placeholder:"NAME=VALUE" mapsep:"," help:"Arguments of the model and sizes of the batch."`
+	VerifyDiagnostics bool               `help:"Compare the diagnostics with the files' expected-error comments."`
 }
 
 // Run implements the command: every file is checked, whatever is wrong with the others.

@@ -10,13 +10,13 @@ import (
 )
 
 type compileCmd struct {
-	File         string           `arg:"" help:"A model (.blu) or a module (.mlir) that a phase left."`
-	Output       string           `short:"o" placeholder:"FILE" help:"The artifact, by default the input's name with .blx; with --compile-to the module, by default the standard output."`
-	Target       string           `default:"ref" help:"What to compile for: ${targets}."`
-	Precision    string           `placeholder:"PRECISION" help:"${precisions}"`
-	Set          map[string]int64 `placeholder:"NAME=VALUE" mapsep:"," help:"Arguments of the model and sizes of the batch."`
-	CompileTo    string           `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
-	DumpPhasesTo string           `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
+	File         string             `arg:"" help:"A model (.blu) or a module (.mlir) that a phase left."`
+	Output       string             `short:"o" placeholder:"FILE" help:"The artifact, by default the input's name with .blx; with --compile-to the module, by default the standard output."`
+	Target       string             `default:"cpu" help:"What to compile for: ${targets}."`
+	Precision    string             `placeholder:"PRECISION" help:"${precisions}"`
+	Set          map[string]float64 `placeholder:"NAME=VALUE" mapsep:"," help:"Arguments of the model and sizes of the batch."`
+	CompileTo    string             `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
+	DumpPhasesTo string             `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
 	passFlags
 	printFlags
 }

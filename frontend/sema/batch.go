@@ -24,7 +24,7 @@ func (c *checker) evalBatch() {
 			c.batchSize(b)
 		}
 	}
-	if n, ok := c.opts.Set["accumulate"]; ok {
+	if n, ok := c.setInt("accumulate"); ok {
 		c.setSize("accumulate", n)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.opts.Set)) {
@@ -32,7 +32,8 @@ func (c *checker) evalBatch() {
 		_, known := c.batch.sizes[name]
 		if !isArg && !known && name != "accumulate" && c.isFree(name) {
 			c.batch.names = append(c.batch.names, name)
-			c.setSize(name, c.opts.Set[name])
+			n, _ := c.setInt(name)
+			c.setSize(name, n)
 		}
 	}
 }
@@ -60,7 +61,7 @@ func (c *checker) batchSize(b *syntax.Binding) {
 		return
 	}
 	n, _ := c.size(c.newEnv(nil), b.Value, name)
-	if set, isSet := c.opts.Set[name]; isSet {
+	if set, isSet := c.setInt(name); isSet {
 		n = shape.Lit(set)
 	}
 	if name == "accumulate" {

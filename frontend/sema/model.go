@@ -3,6 +3,7 @@ package sema
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"blutrain/frontend/builtin"
@@ -184,11 +185,12 @@ func (c *checker) evalArgs() {
 		v := c.constant(c.newEnv(nil), a.Value, "the default of "+name)
 		switch set, isSet := c.opts.Set[name]; {
 		case isSet && v.Kind == shape.FloatConst:
-			v = shape.FloatOf(float64(set))
+			v = shape.FloatOf(set)
 		case isSet && v.Kind == shape.IntConst:
-			v = shape.IntOf(shape.Lit(set))
+			n, _ := c.setInt(name)
+			v = shape.IntOf(shape.Lit(n))
 		case isSet && v.Kind != shape.NoConst:
-			c.errorf(a.Name.Span, "%s is %s and cannot be set to %d", name, v.Kind, set)
+			c.errorf(a.Name.Span, "%s is %s and cannot be set to %v", name, v.Kind, set)
 		}
 		switch v.Kind {
 		case shape.IntConst:
@@ -200,6 +202,20 @@ func (c *checker) evalArgs() {
 		c.args[name] = v
 		c.argNames = append(c.argNames, name)
 	}
+}
+
+// setInt is the whole number that the command line sets a name to; ok is false when it sets none. A number with a
+// fraction is reported, and stands for 1.
+func (c *checker) setInt(name string) (n int64, ok bool) {
+	v, ok := c.opts.Set[name]
+	if !ok {
+		return 0, false
+	}
+	if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+		c.diags.Errorf(diag.Range{File: c.file.Name}, "%s is a whole number and cannot be set to %v", name, v)
+		return 1, true
+	}
+	return int64(v), true
 }
 
 // checkSet reports names on the command line that are neither arguments nor sizes of the batch.

@@ -192,7 +192,7 @@ type TupleExpr struct {
 // Options are what the command line adds to a file.
 type Options struct {
 	// Set gives arguments of the model and sizes of the batch other values.
-	Set map[string]int64
+	Set map[string]float64
 }
 
 // Check gives a file its meaning. The program is nil when there are errors.

@@ -11,7 +11,7 @@ import (
 	"blutrain/ir/diag"
 )
 
-func check(t testing.TB, name, src string, set map[string]int64) (*Program, diag.List) {
+func check(t testing.TB, name, src string, set map[string]float64) (*Program, diag.List) {
 	t.Helper()
 	file, diags := syntax.Parse(name, src)
 	require.NoError(t, diags.Err())
@@ -45,18 +45,18 @@ const small = `model m(C = 8, deep = true, eps = 1e-5) {
 
 func TestSet(t *testing.T) {
 	for _, test := range []struct {
-		set  map[string]int64
+		set  map[string]float64
 		want string
 	}{
-		{map[string]int64{"B": 2}, ""},
-		{map[string]int64{"B": 2, "C": 16, "eps": 1}, ""},
-		{map[string]int64{}, "m.blu:3:6: error: f is never called, and the size of B is not known: name it in the batch of a train block, or pass --set B=..."},
-		{map[string]int64{"B": 0}, "m.blu: error: B must be at least 1, it is set to 0"},
-		{map[string]int64{"B": 2, "C": 0}, "m.blu:2:16: error: a size must be at least 1, this is 0 (C = 0)\n" +
+		{map[string]float64{"B": 2}, ""},
+		{map[string]float64{"B": 2, "C": 16, "eps": 1}, ""},
+		{map[string]float64{}, "m.blu:3:6: error: f is never called, and the size of B is not known: name it in the batch of a train block, or pass --set B=..."},
+		{map[string]float64{"B": 0}, "m.blu: error: B must be at least 1, it is set to 0"},
+		{map[string]float64{"B": 2, "C": 0}, "m.blu:2:16: error: a size must be at least 1, this is 0 (C = 0)\n" +
 			"m.blu:3:18: error: a size must be at least 1, this is 0 (C = 0)"},
-		{map[string]int64{"B": 2, "H": 3}, "m.blu: error: H cannot be set: model m has no argument or size of that name"},
-		{map[string]int64{"B": 2, "Cs": 3}, "m.blu: error: Cs cannot be set: model m has no argument or size of that name; did you mean C or eps?"},
-		{map[string]int64{"B": 2, "deep": 1}, "m.blu:1:16: error: deep is a truth value and cannot be set to 1"},
+		{map[string]float64{"B": 2, "H": 3}, "m.blu: error: H cannot be set: model m has no argument or size of that name"},
+		{map[string]float64{"B": 2, "Cs": 3}, "m.blu: error: Cs cannot be set: model m has no argument or size of that name; did you mean C or eps?"},
+		{map[string]float64{"B": 2, "deep": 1}, "m.blu:1:16: error: deep is a truth value and cannot be set to 1"},
 	} {
 		p, diags := check(t, "m.blu", small, test.set)
 		if test.want == "" {
@@ -82,7 +82,7 @@ model m() {
   }
 }
 `
-	_, diags := check(t, "m.blu", src, map[string]int64{"B": 2, "S": 3})
+	_, diags := check(t, "m.blu", src, map[string]float64{"B": 2, "S": 3})
 	require.EqualError(t, diags.Err(), "m.blu:8:16: error: +: y is f32[B, S], x is f32[S]: the ranks differ; "+
 		"add dimensions with unsqueeze or broadcast; B = 2, S = 3\nm.blu:7:19: note: y is declared f32[B, S] here")
 }

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	stdbinary "encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -156,4 +158,14 @@ func DType(t ir.Type) formats.DType {
 		return map[int]formats.DType{1: formats.Bool, 8: formats.I8, 16: formats.I16, 32: formats.I32, 64: formats.I64}[t.Width]
 	}
 	return formats.Invalid
+}
+
+// Floats is the elements of an array of float32.
+func Floats(a runtime.Array) []float64 {
+	le := stdbinary.LittleEndian
+	x := make([]float64, len(a.Data)/4)
+	for i := range x {
+		x[i] = float64(math.Float32frombits(le.Uint32(a.Data[4*i:])))
+	}
+	return x
 }

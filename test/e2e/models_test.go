@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/artifact"
+	"blutrain/driver"
+	"blutrain/runtime"
+	"blutrain/test/numbers"
+)
+
+// example compiles an example model for the CPU.
+func example(t testing.TB, name string, set map[string]float64) *artifact.Artifact {
+	t.Helper()
+	file := filepath.Join("..", "..", "examples", name)
+	src, err := os.ReadFile(file)
+	require.NoError(t, err)
+	r, err := driver.Compile(file, src, driver.Options{Target: "cpu", Set: set})
+	require.NoError(t, err)
+	return r.Artifact
+}
+
+// models is the small models with stored values.
+var models = []struct {
+	file, golden string
+	set          map[string]float64
+}{
+	{"gpt2.blu", "gpt2-small", map[string]float64{"V": 97, "T": 32, "L": 2, "H": 2, "C": 32, "B": 2, "S": 24}},
+	{"llama.blu", "llama-small", map[string]float64{"V": 97, "L": 2, "H": 4, "K": 2, "C": 32, "F": 48, "B": 2, "S": 24}},
+}
+
+// Each float32 gradient on the CPU is as good as PyTorch's float32, judged by float64: at most 1.5 times its error.
+func TestGradientsAgainstPyTorch(t *testing.T) {
+	for _, m := range models {
+		t.Run(m.golden, func(t *testing.T) {
+			a := example(t, m.file, m.set)
+			for _, threads := range []int{1, 2, 5} {
+				gradients(t, a, m.golden, threads)
+			}
+		})
+	}
+}
+
+func gradients(t *testing.T, a *artifact.Artifact, golden string, threads int) {
+	p := Open(t, a, threads)
+	inputs, want, torch := numbers.Golden(t, golden+".inputs"), numbers.Golden(t, golden+".float64"), numbers.Golden(t, golden+".torch32")
+	load(t, p, inputs)
+	_, err := p.Call("accumulate", batch(t, inputs), runtime.Scalars{"first": 1})
+	require.NoError(t, err)
+	count := want.Scalar(t, "count")
+	require.Equal(t, count, state(t, p, "count")[0])
+	checkError(t, "loss_sum", state(t, p, "loss_sum"), want.Float64s(t, "loss_sum"), torch.Scalar(t, "error.loss_sum"))
+	for _, name := range want.Names("grad.") {
+		got := state(t, p, "grads/"+name)
+		for i := range got {
+			got[i] /= count // what is summed is the gradient of the sum
+		}
+		checkError(t, name, got, want.Float64s(t, "grad."+name), torch.Scalar(t, "error.grad."+name))
+	}
+}
+
+// checkError holds a relative error to 1.5 times PyTorch's. One rounding of the result is always allowed: where PyTorch
+// happens to be exact to less than that, its error says nothing.
+func checkError(t *testing.T, name string, got, want []float64, torch float64) {
+	t.Helper()
+	const rounding = 1.0 / (1 << 24)
+	require.LessOrEqual(t, numbers.RelativeError(got, want), max(1.5*torch, rounding), name)
+}
+
+func load(t *testing.T, p runtime.Program, inputs *numbers.Values) {
+	t.Helper()
+	for _, s := range p.Manifest().States {
+		if s.Role == artifact.Param {
+			require.NoError(t, p.WriteState(s.Name, inputs.Tensor(t, s.Name).Data), s.Name)
+		}
+	}
+}
+
+func batch(t *testing.T, inputs *numbers.Values) map[string]runtime.Array {
+	in := map[string]runtime.Array{}
+	for _, name := range []string{"tokens", "targets"} {
+		x := inputs.Tensor(t, name)
+		in[name] = runtime.Array{DType: x.DType, Shape: x.Shape, Data: x.Data}
+	}
+	return in
+}
+
+// state is the elements of a state of float32.
+func state(t *testing.T, p runtime.Program, name string) []float64 {
+	t.Helper()
+	s, ok := p.Manifest().State(name)
+	require.True(t, ok, name)
+	raw := make([]byte, s.Bytes())
+	require.NoError(t, p.ReadState(name, raw))
+	x := runtime.Array{DType: s.DType, Shape: s.Shape, Data: raw}
+	return Floats(x)
+}
+
+// Logits of the model agree with float64 as PyTorch's do, and eval gives the loss that accumulate gives.
+func TestForwardAgainstPyTorch(t *testing.T) {
+	for _, m := range models {
+		t.Run(m.golden, func(t *testing.T) {
+			p := Open(t, example(t, m.file, m.set), 2)
+			inputs, want, torch := numbers.Golden(t, m.golden+".inputs"), numbers.Golden(t, m.golden+".float64"), numbers.Golden(t, m.golden+".torch32")
+			load(t, p, inputs)
+			in := batch(t, inputs)
+			out, err := p.Call("eval", in, nil)
+			require.NoError(t, err)
+			checkError(t, "loss_sum", Floats(out["loss_sum"]), want.Float64s(t, "loss_sum"), torch.Scalar(t, "error.loss_sum"))
+			delete(in, "targets")
+			out, err = p.Call("logits", in, nil)
+			require.NoError(t, err)
+			checkError(t, "logits", Floats(out["logits"]), want.Float64s(t, "logits"), torch.Scalar(t, "error.logits"))
+		})
+	}
+}
+
+// A token or a target out of range is an error that names its position and value, and nothing is read there.
+func TestIndexOutOfRange(t *testing.T) {
+	m := models[0]
+	p := Open(t, example(t, m.file, m.set), 2)
+	inputs := numbers.Golden(t, m.golden+".inputs")
+	load(t, p, inputs)
+	for input, value := range map[string]int32{"tokens": 97, "targets": -2} {
+		in := batch(t, inputs)
+		bad := in[input]
+		bad.Data = append([]byte{}, bad.Data...)
+		copy(bad.Data[4*30:], []byte{byte(value), byte(value >> 8), byte(value >> 16), byte(value >> 24)})
+		in[input] = bad
+		_, err := p.Call("accumulate", in, runtime.Scalars{"first": 1})
+		require.ErrorContains(t, err, fmt.Sprintf("index %d at position 30", value), input)
+		require.True(t, strings.Contains(err.Error(), "gpt2.blu:"), "%v", err)
+	}
+}
