@@ -9,6 +9,7 @@ import (
 	"blutrain/dialects/fn"
 	"blutrain/dialects/host"
 	"blutrain/dialects/mem"
+	"blutrain/dialects/ptx"
 	"blutrain/dialects/scf"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
@@ -18,7 +19,7 @@ import (
 func All() []*ir.Dialect {
 	return []*ir.Dialect{
 		builtin.Dialect, fn.Dialect, arith.Dialect, scf.Dialect,
-		blu.Dialect, tile.Dialect, mem.Dialect, host.Dialect, exec.Dialect,
+		blu.Dialect, tile.Dialect, mem.Dialect, host.Dialect, exec.Dialect, ptx.Dialect,
 	}
 }
 
