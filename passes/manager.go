@@ -167,11 +167,18 @@ func headline(op *ir.Op) (s string) {
 	return s
 }
 
-// invalid says in each error of the verifier which pass is to blame.
+// invalid says in each error of the verifier which pass is to blame. A pass that is wrong is often wrong everywhere: the
+// first few errors are enough.
 func invalid(pass string, err error) error {
+	const most = 3
+	all := err.(ir.Errors)
 	var es ir.Errors
-	for _, e := range err.(ir.Errors) {
+	for _, e := range all[:min(most, len(all))] {
 		es = append(es, &ir.Error{Loc: e.Loc, Op: e.Op, Msg: "pass " + pass + " left invalid IR: " + e.Msg, Notes: e.Notes})
+	}
+	if more := len(all) - len(es); more > 0 {
+		last := es[len(es)-1]
+		last.Msg += fmt.Sprintf(" (and %d more errors)", more)
 	}
 	return es
 }

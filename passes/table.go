@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"blutrain/ir"
+	"blutrain/passes/recompute"
 )
 
 // Table lists the passes of this package.
@@ -16,6 +17,13 @@ var Table = []Pass{
 	{Name: "dce", Summary: "drop operations without effect or use, and private symbols that nothing refers to", Run: Plain(dce),
 		After: []After{{"inline", "functions are unused only once they are inlined"}}},
 	{Name: "inline", Summary: "replace calls of private functions by their bodies", Run: Plain(inline)},
+	{Name: "recompute", Summary: "compute values again where they are used late, instead of keeping them", Run: With(recomputeValues),
+		Options: RecomputeOptions{Mode: string(recompute.None)},
+		After: []After{
+			{"canonicalize", "the forms that rewriting leaves are those whose memory is estimated"},
+			{"cse", "it would merge copies with each other, and of equal values one is recomputed and one is kept"},
+			{"dce", "dead operations count as memory and work"},
+		}},
 }
 
 // Pass is one row of a table.

@@ -1,0 +1,65 @@
+package recompute
+
+import (
+	"blutrain/dialects/blu"
+	"blutrain/ir"
+)
+
+// apply makes a plan true and counts the copies: operations that are computed twice then.
+func (c *chooser) apply(ctx *ir.Context, plan choice) (copies int) {
+	c.setPlan(plan.items)
+	seq := c.make(c.plan)
+	n := int32(len(c.ops))
+	stays := make([]bool, n)
+	var waiting []int32 // copies that come before the next original
+	mapping := map[*ir.Value]*ir.Value{}
+	b := ir.NewBuilder(ctx, nil)
+	for _, i := range seq {
+		if i >= n {
+			waiting = append(waiting, i-n)
+			continue
+		}
+		op := c.ops[i].op
+		stays[i] = true
+		b.Before(op)
+		for _, w := range waiting {
+			b.Insert(c.copy(ctx, w, mapping))
+		}
+		waiting = waiting[:0]
+		if c.late[i] {
+			useCopies(op, mapping)
+		}
+	}
+	for _, i := range seq {
+		if i >= n && stays[i-n] {
+			copies++
+		}
+	}
+	c.eraseUnused(stays)
+	return copies
+}
+
+// copy clones an operation whose operands are, where they are recomputed, already in the mapping.
+func (c *chooser) copy(ctx *ir.Context, i int32, mapping map[*ir.Value]*ir.Value) *ir.Op {
+	n := c.ops[i].op.Clone(ctx, mapping)
+	n.SetAttr(blu.RecomputedAttr, ctx.Unit())
+	return n
+}
+
+// useCopies makes a late operation use copies.
+func useCopies(op *ir.Op, mapping map[*ir.Value]*ir.Value) {
+	for i := range op.NumOperands() {
+		if v, ok := mapping[op.Operand(i)]; ok {
+			op.SetOperand(i, v)
+		}
+	}
+}
+
+// eraseUnused takes away the originals that only had late uses.
+func (c *chooser) eraseUnused(stays []bool) {
+	for i := len(c.ops) - 1; i >= 0; i-- {
+		if !stays[i] {
+			c.ops[i].op.Erase()
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package recompute
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// choice is a plan with what it comes to.
+type choice struct {
+	items []int // the items that are recomputed
+	usage
+}
+
+// try estimates the recomputation of some items.
+func (c *chooser) try(items []int) choice {
+	c.setPlan(items)
+	return choice{items, c.measure(c.plan)}
+}
+
+// setPlan drops the operations of items, and the views of what they compute.
+func (c *chooser) setPlan(items []int) {
+	clear(c.plan)
+	for _, i := range items {
+		for _, op := range c.items[i].ops {
+			c.plan[op] = true
+		}
+	}
+	for i := range c.ops {
+		if op := &c.ops[i]; op.role == view && !op.pinned {
+			d := c.graph.values[op.in[0]].def
+			c.plan[i] = d >= 0 && c.plan[d]
+		}
+	}
+}
+
+// none keeps everything.
+func (c *chooser) none() choice { return choice{usage: c.base} }
+
+// auto recomputes what is cheap, if that makes a difference.
+func (c *chooser) auto() choice {
+	var cheap []int
+	for i := range c.items {
+		if c.items[i].cheap {
+			cheap = append(cheap, i)
+		}
+	}
+	if found := c.try(cheap); found.peak < c.base.peak {
+		return c.withoutLast(found)
+	}
+	return c.none()
+}
+
+// full is the plan of the least peak that keeps ends of segments only.
+func (c *chooser) full() choice {
+	best := c.none()
+	for _, size := range c.segmentSizes() {
+		if found := c.try(c.segments(size)); better(found.usage, best.usage) {
+			best = found
+		}
+	}
+	return c.withoutLast(best)
+}
+
+// better is less memory or, for the same, less work.
+func better(a, b usage) bool {
+	return cmp.Or(cmp.Compare(a.peak, b.peak), cmp.Compare(a.cost, b.cost)) < 0
+}
+
+// segments is the items that are recomputed when cuts are kept wherever a segment would otherwise save more than so many
+// bytes.
+func (c *chooser) segments(size int64) (items []int) {
+	saved := int64(0)
+	for i := range c.items {
+		it := &c.items[i]
+		if it.cut && saved+it.gain > size {
+			saved = 0
+			continue
+		}
+		saved += it.gain
+		items = append(items, i)
+	}
+	return items
+}
+
+// segmentSizes lists sizes worth trying: 0, where every cut is kept, then from what lies between two cuts up to
+// everything, each by a half more.
+func (c *chooser) segmentSizes() []int64 {
+	total, cuts := int64(0), int64(0)
+	for i := range c.items {
+		total += c.items[i].gain
+		if c.items[i].cut {
+			cuts++
+		}
+	}
+	sizes := []int64{0}
+	for size := total/(cuts+1) + 1; size < total; size += size/2 + 1 {
+		sizes = append(sizes, size)
+	}
+	return append(sizes, total+1)
+}
+
+// withoutLast keeps the last of the recomputed items, as many as it can without a higher peak: what is needed again at once
+// gains nothing.
+func (c *chooser) withoutLast(best choice) choice {
+	n := sort.Search(len(best.items), func(n int) bool { return c.try(best.items[:n]).peak <= best.peak })
+	return c.try(best.items[:n])
+}
+
+// within looks for the plan of the least cost whose peak is at most limit. ok is false when it finds none; then the plan is
+// the one of the least peak.
+func (c *chooser) within(limit int64) (plan choice, ok bool) {
+	if c.base.peak <= limit {
+		return c.none(), true
+	}
+	least := c.full()
+	var best *choice
+	for _, size := range c.segmentSizes() {
+		order := c.byRatio(c.segments(size))
+		found, ok := c.shortest(order, limit)
+		if better(found.usage, least.usage) {
+			least = found
+		}
+		if best != nil && (!ok || found.cost >= best.cost) {
+			break // larger segments cost more
+		}
+		if ok {
+			best = &found
+		}
+	}
+	switch {
+	case best != nil:
+		return c.thinned(*best, limit), true
+	case least.peak <= limit:
+		return c.thinned(least, limit), true
+	}
+	return least, false
+}
+
+// byRatio orders items by what a byte costs, then from early to late: what is saved early is needed again when most other
+// memory has been given back.
+func (c *chooser) byRatio(items []int) []int {
+	slices.SortStableFunc(items, func(a, b int) int { return cmp.Compare(c.items[a].ratio(), c.items[b].ratio()) })
+	return items
+}
+
+// shortest is the shortest beginning of a list of items whose recomputation fits; ok is false when none was found, and the
+// plan then the one of the least peak. More items mean a lower peak up to a point: beyond it, what must be recomputed at
+// once grows.
+func (c *chooser) shortest(order []int, limit int64) (found choice, ok bool) {
+	const steps = 8
+	found = c.none()
+	fits := func(n int) bool {
+		t := c.try(order[:n])
+		if better(t.usage, found.usage) {
+			found = t
+		}
+		return t.peak <= limit
+	}
+	from, to := 0, len(order)
+	if !fits(to) {
+		for k := 1; ; k++ {
+			if k == steps {
+				return found, false
+			}
+			if to = len(order) * k / steps; fits(to) {
+				break
+			}
+			from = to
+		}
+	}
+	n := from + sort.Search(to-from, func(n int) bool { return fits(from + n) })
+	return c.try(order[:n]), true
+}
+
+// mostTrials bounds the items that thinned looks at.
+const mostTrials = 64
+
+// thinned takes items out of a plan, the most costly ones first, as long as it fits.
+func (c *chooser) thinned(plan choice, limit int64) choice {
+	order := slices.Clone(plan.items)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.items[b].cost, c.items[a].cost) })
+	for _, i := range order[:min(mostTrials, len(order))] {
+		fewer := slices.DeleteFunc(slices.Clone(plan.items), func(k int) bool { return k == i })
+		if t := c.try(fewer); t.peak <= limit && t.cost <= plan.cost {
+			plan = t
+		}
+	}
+	return plan
+}

@@ -1,0 +1,35 @@
+// Package recompute trades time for memory: what the forward part of a function computes and its backward part uses again
+// is computed a second time, just before that use, instead of being kept. It works on straight-line functions of the blu
+// dialect, copies operations and moves none, so that the numbers stay the same bit for bit.
+//
+// # What is chosen
+//
+// The turning point of a function is where the estimate of its memory is highest. A value is saved when it is computed
+// before that point and used after it; each operation that computes saved values is an item: it can be kept, or recomputed
+// from what is saved before it. An item has a cost, the estimated floating-point operations of computing it again, and a
+// gain, its bytes. None keeps all items. Auto recomputes the cheap ones: those that are reached from arguments and saved
+// values by elementwise operations, normalizations, softmax, reductions, gathers and copies, without a product or
+// attention.
+//
+// Full keeps only cuts. A cut is a saved value at a moment when nothing else that was computed is still needed by the
+// forward part, as the residual stream is between two layers. Of the cuts it keeps those at the ends of segments that save
+// at most some number of bytes each (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", algorithm 3), the
+// number for which the estimated peak is least. Then it takes back what gains nothing: the last segment, say, which is
+// needed again at once.
+//
+// A budget asks for the least cost at which the estimate fits: for every size of segments the items are recomputed in the
+// order of cost for gain, early ones first, until it fits; the cheapest of these plans is taken, and items are taken out
+// of it again as long as it still fits. The order finds the optimum where layers are alike; in general the problem is a
+// knapsack, and the result is a good plan, not provably the best one.
+//
+// # The estimate
+//
+// What will be in memory is decided later, when operations are grouped into kernels. The estimate imitates that. An
+// elementwise operation or a normalization joins the group that computes the latest of its operands, if that group is of
+// such operations over as many elements; an elementwise one also joins a product, as its epilogue; one whose result is used
+// by one later group alone is computed there. A value that leaves its group takes memory from the group that computes it to
+// the last that reads it. Views take none, parts of a concatenation are written to their place in it, arguments, constants
+// and results of the function live in storage of their own. A result takes over the memory of an operand of its size that
+// its group alone reads last. The peak is the largest sum of what lives at one time; the arena that is packed later may be
+// larger by the gaps between its pieces.
+package recompute

@@ -1,0 +1,185 @@
+package recompute
+
+import (
+	"cmp"
+	"slices"
+)
+
+// item is an operation with saved values: kept, or recomputed late from what is saved before it.
+type item struct {
+	op     int32
+	ops    []int32 // what to drop to recompute it: itself, and what lies between it and saved values
+	gain   int64   // bytes at the turning point
+	cost   float64
+	cheap  bool // no products
+	cut    bool // nothing else is needed by the forward part when it has been computed
+	placed int32
+}
+
+// ratio is what a byte costs.
+func (it *item) ratio() float64 { return it.cost / float64(it.gain) }
+
+// Bounds on items: one saves no less than this part of the peak, and has no more operations to recompute than this.
+const (
+	leastShare = 1.0 / 4096
+	mostOps    = 256
+)
+
+// chooser picks a plan for one function.
+type chooser struct {
+	*meter
+	base  usage
+	saved []bool // by value: computed before the turning point and used after it
+	items []item // in the order of execution
+	plan  []bool // by operation: whether it is dropped
+}
+
+// newChooser measures the function as it is and finds its items.
+func newChooser(g *graph) *chooser {
+	c := &chooser{meter: newMeter(g), saved: make([]bool, len(g.values)), plan: make([]bool, len(g.ops))}
+	c.base = c.measure(c.plan)
+	for p, i := range c.seq {
+		op := &c.ops[i]
+		place := int32(p)
+		if op.role != view && op.role != inline {
+			place = c.group[i]
+		}
+		c.late[i] = place > c.base.at && i != c.end
+	}
+	for v := range c.saved {
+		v := int32(v)
+		c.saved[v] = c.graph.values[v].root == v && c.kept(v) && c.ready[v] <= c.base.at && c.last[v] > c.base.at
+	}
+	c.findItems()
+	return c
+}
+
+// findItems walks over the forward part and looks at every operation with saved values.
+func (c *chooser) findItems() {
+	cuts := c.findCuts()
+	b := itemBuilder{chooser: c, mark: make([]int32, len(c.ops))}
+	for _, i := range c.seq {
+		bytes := c.savedBytes(i)
+		if c.late[i] || float64(bytes) < leastShare*float64(c.base.peak) || bytes == 0 {
+			continue
+		}
+		if it, ok := b.build(i, bytes); ok {
+			it.cut, it.placed = cuts[i], c.group[i]
+			c.items = append(c.items, it)
+		}
+	}
+	slices.SortStableFunc(c.items, func(a, b item) int { return cmp.Compare(a.placed, b.placed) })
+}
+
+func (c *chooser) savedBytes(i int32) (n int64) {
+	op := &c.ops[i]
+	for v := op.first; v < op.first+op.results; v++ {
+		if c.saved[v] {
+			n += c.graph.values[v].bytes
+		}
+	}
+	return n
+}
+
+// itemBuilder finds what must be recomputed for items, one after another.
+type itemBuilder struct {
+	*chooser
+	mark  []int32 // the item that reached an operation last, plus one
+	count int32
+	it    item
+	kept  int64 // bytes of values that are not saved yet and would be
+}
+
+// build is the item of an operation; ok is false when it can't be recomputed or nothing would be gained.
+func (b *itemBuilder) build(op int32, bytes int64) (it item, ok bool) {
+	b.count++
+	b.kept = 0
+	b.it = item{op: op, cheap: true}
+	if !b.visit(op, bytes) {
+		return item{}, false
+	}
+	b.it.gain = bytes - b.kept
+	return b.it, b.it.gain > 0
+}
+
+// visit adds an operation to the item, and what it needs that is not in memory anyway.
+func (b *itemBuilder) visit(i int32, bytes int64) bool {
+	op := &b.ops[i]
+	if b.mark[i] == b.count {
+		return true
+	}
+	if op.pinned || len(b.it.ops) == mostOps {
+		return false
+	}
+	b.mark[i] = b.count
+	b.it.ops = append(b.it.ops, i)
+	b.it.cost += op.cost
+	b.it.cheap = b.it.cheap && op.role.cheap()
+	for _, v := range op.in {
+		if !b.need(b.graph.values[v].root, bytes) {
+			return false
+		}
+	}
+	return true
+}
+
+// need makes sure that a value can be had late: it is saved, or computed again as well, or it is so much smaller than what
+// is gained that it is better kept.
+func (b *itemBuilder) need(v int32, bytes int64) bool {
+	val := &b.graph.values[v]
+	if val.def < 0 || b.saved[v] || b.ops[val.def].role == inline {
+		return true
+	}
+	if b.chooser.kept(v) && !b.ops[val.def].role.cheap() && 8*val.bytes <= bytes {
+		b.kept += val.bytes
+		return true
+	}
+	return b.visit(val.def, bytes)
+}
+
+// findCuts tells the operations at whose groups little else is needed: no more bytes than they save themselves, or no more
+// than at the groups before and after.
+func (c *chooser) findCuts() map[int32]bool {
+	needed, places := c.forwardBytes()
+	cuts := map[int32]bool{}
+	low := map[int32]bool{}
+	for k, p := range places {
+		before, after := max(0, k-1), min(len(places)-1, k+1)
+		low[p] = needed[p] <= needed[places[before]] && needed[p] <= needed[places[after]]
+	}
+	for _, i := range c.seq {
+		if bytes := c.savedBytes(i); bytes > 0 && !c.late[i] {
+			cuts[i] = low[c.group[i]] || needed[c.group[i]] <= bytes
+		}
+	}
+	return cuts
+}
+
+// forwardBytes is, by place, the bytes that the forward part still needs after it, and the places where groups begin.
+func (c *chooser) forwardBytes() (needed []int64, places []int32) {
+	last := make([]int32, len(c.graph.values)) // the last group of the forward part that reads a value
+	for p, i := range c.seq {
+		op := &c.ops[i]
+		if c.late[i] || op.role == view || op.role == inline || i == c.end {
+			continue
+		}
+		if c.group[i] == int32(p) {
+			places = append(places, int32(p))
+		}
+		for _, v := range op.in {
+			r := c.graph.values[v].root
+			last[r] = max(last[r], c.group[i])
+		}
+	}
+	needed = make([]int64, len(c.seq)+1)
+	for v := range c.graph.values {
+		if val := &c.graph.values[v]; val.bytes > 0 && c.kept(int32(v)) && last[v] > c.ready[v] {
+			needed[c.ready[v]] += val.bytes
+			needed[last[v]] -= val.bytes
+		}
+	}
+	for p := 1; p < len(needed); p++ {
+		needed[p] += needed[p-1]
+	}
+	return needed, places
+}
