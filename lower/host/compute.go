@@ -1,6 +1,8 @@
 package host
 
 import (
+	"strings"
+
 	"blutrain/dialects/host"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
@@ -13,10 +15,13 @@ func (l *lowering) elementwise(op *ir.Op) error {
 		in[i] = l.blocks[v]
 	}
 	rows, cols := l.common(op, in)
-	name := op.Def().Name
+	name := function(op)
 	var def *ir.OpDef
 	attrs := l.attrs("fn", l.c.String(name))
 	switch {
+	case strings.HasSuffix(name, "_grad"):
+		l.activationGrad(op, name, in, rows, cols)
+		return nil
 	case name == "select":
 		def, attrs = host.Select, nil
 	case name == "compare":
@@ -39,6 +44,33 @@ func (l *lowering) elementwise(op *ir.Op) error {
 	return nil
 }
 
+// function is the name of an elementwise operation among the instructions' functions.
+func function(op *ir.Op) string {
+	name := op.Def().Name
+	if approximate := op.Attrs().Str("approximate"); approximate != "" {
+		base, grad, isGrad := strings.Cut(name, "_")
+		if name = base + "_" + approximate; isGrad {
+			name += "_" + grad
+		}
+	}
+	return name
+}
+
+// activationGrad multiplies the derivative at x by what comes from above.
+func (l *lowering) activationGrad(op *ir.Op, name string, in []*operand, rows, cols *ir.Value) {
+	dst := l.reuse(op, in[:1])
+	if dst == nil {
+		dst = l.scratchFor(op.Result(0).Type(), rows, cols)
+	}
+	l.emit(host.Unary, []*operand{in[0], dst}, l.attrs("fn", l.c.String(name)))
+	out := dst
+	if l.stored[op.Result(0)] != nil {
+		out = l.destination(op, rows, cols)
+	}
+	l.blocks[op.Result(0)] = out
+	l.emit(host.Binary, []*operand{dst, in[1], out}, l.attrs("fn", l.c.String("mul")))
+}
+
 // common is the extents of an elementwise result: those of an operand that is not repeated.
 func (l *lowering) common(op *ir.Op, in []*operand) (rows, cols *ir.Value) {
 	rows, cols = l.number(1), l.number(1)
@@ -53,12 +85,13 @@ func (l *lowering) common(op *ir.Op, in []*operand) (rows, cols *ir.Value) {
 	return rows, cols
 }
 
-// reuse is the scratch block of an operand of the result's type that is used here for the last time, or nil.
+// reuse is the scratch block of one of the first operands, of the result's type, that is used here for the last time; or nil.
 func (l *lowering) reuse(op *ir.Op, in []*operand) *operand {
 	if l.stored[op.Result(0)] != nil {
 		return nil
 	}
-	for i, v := range op.Operands() {
+	for i := range in {
+		v := op.Operand(i)
 		if in[i].scratch && v.Type() == op.Result(0).Type() && l.diesAt(v, op) {
 			return in[i]
 		}
