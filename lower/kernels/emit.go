@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"blutrain/dialects/arith"
@@ -17,6 +18,7 @@ type emitter struct {
 	at    []*ir.Value // by axis: where the block is
 	grid  []*ir.Value // by axis: where the grid point is
 	scope *scope
+	ids   map[any]uint64
 }
 
 // scope is what is known in a region; what is known around it is, too.
@@ -25,15 +27,25 @@ type scope struct {
 	blocks  map[*ir.Value]*ir.Value
 	loads   map[int]*ir.Value
 	extents map[int]*ir.Value
+	made    map[string]*ir.Value // elementwise operations by what they compute
 }
 
 func newScope(outer *scope) *scope {
-	return &scope{outer, map[*ir.Value]*ir.Value{}, map[int]*ir.Value{}, map[int]*ir.Value{}}
+	return &scope{outer, map[*ir.Value]*ir.Value{}, map[int]*ir.Value{}, map[int]*ir.Value{}, map[string]*ir.Value{}}
 }
 
 func (s *scope) block(v *ir.Value) *ir.Value {
 	for ; s != nil; s = s.outer {
 		if b := s.blocks[v]; b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+func (s *scope) equal(key string) *ir.Value {
+	for ; s != nil; s = s.outer {
+		if b := s.made[key]; b != nil {
 			return b
 		}
 	}
@@ -64,7 +76,7 @@ func (f *form) emit(c *ir.Context) *ir.Op {
 		return out
 	}
 	ins := append(refs(f.sides), refs(f.inputs)...)
-	e := &emitter{writer: newKernel(c, f.g.root.Loc(), ins, refs(f.outputs), grid, steps), f: f, scope: newScope(nil)}
+	e := &emitter{writer: newKernel(c, f.g.root.Loc(), ins, refs(f.outputs), grid, steps), f: f, scope: newScope(nil), ids: map[any]uint64{}}
 	e.sides, e.ins = e.ins[:len(f.sides)], e.ins[len(f.sides):]
 	n := 0
 	for _, a := range f.axes {
@@ -379,7 +391,24 @@ func (e *emitter) compute(op *ir.Op) *ir.Value {
 	if op.Is(blu.Cast) {
 		return e.cast(operands[0], op.Result(0).Elem())
 	}
-	return e.op(tile.ElementwiseOp(op.Def().Name), operands, op.Attrs()...)
+	return e.elementwise(op, operands)
+}
+
+// elementwise writes an operation, unless an equal one is there.
+func (e *emitter) elementwise(op *ir.Op, operands []*ir.Value) *ir.Value {
+	key := binary.AppendUvarint(nil, idOf(e.ids, op.Def()))
+	for _, v := range operands {
+		key = binary.AppendUvarint(key, idOf(e.ids, v))
+	}
+	for _, a := range op.Attrs() {
+		key = binary.AppendUvarint(key, idOf(e.ids, a.Value))
+	}
+	if v := e.scope.equal(string(key)); v != nil {
+		return v
+	}
+	v := e.op(tile.ElementwiseOp(op.Def().Name), operands, op.Attrs()...)
+	e.scope.made[string(key)] = v
+	return v
 }
 
 // whole is a block with all elements along the reduced dimension, which it may have one of that stands for all.

@@ -206,29 +206,51 @@ func (p *planner) join(op *ir.Op, g *group) bool {
 // candidate is the atoms that an elementwise operation would have in a group: those of an operand that is there.
 func (p *planner) candidate(op *ir.Op, g *group) (dims, bool) {
 	for _, expand := range []bool{false, true} {
-		for _, v := range op.Operands() {
-			if ds, ok := g.known(v, expand); ok {
-				return ds, true
-			}
+		k := knower{p, g, expand, map[*ir.Op]bool{}}
+		if ds, ok := k.operands(op); ok {
+			return ds, true
 		}
 	}
 	return nil, false
 }
 
-// known is the atoms of a value that the group computes or reads, through views. With expand, a broadcast is looked
-// through too when the group knows another tensor of its shape that agrees.
-func (g *group) known(v *ir.Value, expand bool) (dims, bool) {
+// knower finds the atoms of values that a group computes or reads, through views and elementwise operations that float.
+// With expand, a broadcast is looked through too when the group knows another tensor of its shape that agrees.
+type knower struct {
+	p      *planner
+	g      *group
+	expand bool
+	seen   map[*ir.Op]bool
+}
+
+func (k knower) operands(op *ir.Op) (dims, bool) {
+	for _, v := range op.Operands() {
+		if ds, ok := k.of(v); ok {
+			return ds, true
+		}
+	}
+	return nil, false
+}
+
+func (k knower) of(v *ir.Value) (dims, bool) {
+	g, op := k.g, v.Op()
 	if ds, ok := g.dims[v]; ok {
 		return ds, true
 	}
 	if ds, ok := g.accessDims(v); ok {
 		return ds, true
 	}
-	op := v.Op()
-	if op == nil || !isFusedView(op) {
+	if op == nil || k.seen[op] {
 		return nil, false
 	}
-	x, ok := g.known(op.Operand(0), expand)
+	k.seen[op] = true
+	if k.p.floating[op] && isElementwise(op) {
+		return k.operands(op)
+	}
+	if !isFusedView(op) {
+		return nil, false
+	}
+	x, ok := k.of(op.Operand(0))
 	if !ok {
 		return nil, false
 	}
@@ -242,7 +264,7 @@ func (g *group) known(v *ir.Value, expand bool) (dims, bool) {
 		}
 		return out, true
 	}
-	return g.widened(op, x, expand)
+	return g.widened(op, x, k.expand)
 }
 
 // widened is the atoms of a broadcast whose operand has atoms x.

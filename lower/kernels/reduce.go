@@ -14,8 +14,8 @@ import (
 // partial result; a second kernel adds those in order.
 func (p *planner) reduction(r *ir.Op) {
 	x := r.Operand(0)
-	for _, g := range []*group{p.latestOf(r), p.readers[x]} {
-		if g != nil && p.joinReduction(r, g) {
+	for _, g := range p.hosts(r) {
+		if p.joinReduction(r, g) {
 			return
 		}
 	}
@@ -25,9 +25,38 @@ func (p *planner) reduction(r *ir.Op) {
 	p.rootReduction(r)
 }
 
+// recent is how many groups back one may be that a reduction joins only because it reads the same tensors.
+const recent = 4
+
+// hosts lists the groups that a reduction may join: the one its operands come from, and those that read what it reads.
+func (p *planner) hosts(r *ir.Op) (out []*group) {
+	add := func(g *group) {
+		if g != nil && !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	add(p.latestOf(r))
+	seen := map[*ir.Op]bool{}
+	var visit func(v *ir.Value)
+	visit = func(v *ir.Value) {
+		if g := p.readers[v]; g != nil && g.rank >= len(p.groups)-recent {
+			add(g)
+		}
+		if op := v.Op(); op != nil && p.home[v] == nil && !seen[op] && (p.floating[op] || isFusedView(op)) {
+			seen[op] = true
+			for _, o := range op.Operands() {
+				visit(o)
+			}
+		}
+	}
+	visit(r.Operand(0))
+	return out
+}
+
 func (p *planner) joinReduction(r *ir.Op, g *group) bool {
 	x := r.Operand(0)
-	xd, ok := g.known(x, true)
+	k := knower{p, g, true, map[*ir.Op]bool{}}
+	xd, ok := k.of(x)
 	if !ok || g.kind == single || r.Is(pick) && (g.member(x) || !slices.Equal(g.dom.flat(xd), g.dom.flat(g.anchor))) {
 		return false
 	}

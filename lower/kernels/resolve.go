@@ -98,6 +98,10 @@ func (f *form) operands(op *ir.Op) []source {
 	}
 	out := make([]source, op.NumOperands())
 	for i, v := range op.Operands() {
+		if op.Is(blu.Gather) && i == 0 {
+			out[i] = source{input: slices.IndexFunc(g.accesses, func(a *access) bool { return a.raw && a.value == v })}
+			continue
+		}
 		out[i] = f.source(v, g.operandDims(op, i))
 	}
 	return out
@@ -111,8 +115,6 @@ func (g *group) operandDims(op *ir.Op, i int) dims {
 		return g.operand[op]
 	case op.Is(blu.Gather) && i == 1:
 		return ds[:len(op.Operand(1).Shape())]
-	case op.Is(blu.Gather):
-		return nil
 	case op.Is(blu.RandomUniform) || op.Is(blu.RandomNormal):
 		return dims{}
 	}
@@ -125,7 +127,7 @@ func (f *form) source(v *ir.Value, ds dims) source {
 		return source{member: v, input: -1}
 	}
 	for i, a := range g.accesses {
-		if a.value == v && !a.partial && (a.raw && ds == nil || !a.raw && ds != nil && g.dom.same(a.dims, ds)) {
+		if a.value == v && !a.partial && !a.raw && g.dom.same(a.dims, ds) {
 			return source{input: i}
 		}
 	}

@@ -1,0 +1,190 @@
+package kernels
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"blutrain/dialects/blu"
+	"blutrain/ir"
+)
+
+func rng() *rand.Rand { return rand.New(rand.NewPCG(7, 11)) }
+
+func TestCrossEntropy(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		targets := integers(ir.NewContext(), r, 13, 3, 5)
+		targets.Data[2], targets.Data[7] = -1, -1
+		return build([]*ir.Tensor{normal(r, 3, 5, 13), targets}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			ce := b.CrossEntropy(a[0], a[1], -1)
+			one := b.Splat(ce.Result(0).Type(), 1)
+			return append(ce.Results(), b.CrossEntropyGrad(a[0], a[1], ce.Result(2), one, -1))
+		})
+	})
+}
+
+func TestAttention(t *testing.T) {
+	for _, s := range []struct {
+		b, h, hk, s, t, d, e int64
+		causal               bool
+	}{{2, 2, 2, 7, 7, 4, 4, true}, {1, 4, 2, 5, 9, 3, 2, true}, {2, 3, 1, 6, 4, 2, 5, true}, {1, 2, 1, 7, 5, 3, 3, false}, {1, 1, 1, 1, 1, 1, 1, true}} {
+		each(t, func() *program {
+			r := rng()
+			return build([]*ir.Tensor{normal(r, s.b, s.h, s.s, s.d), normal(r, s.b, s.hk, s.t, s.d), normal(r, s.b, s.hk, s.t, s.e), normal(r, s.b, s.h, s.s, s.e)},
+				func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+					o := b.Attention(a[0], a[1], a[2], s.causal, 0.7)
+					g := b.AttentionGrad(a[0], a[1], a[2], o.Result(0), o.Result(1), a[3], s.causal, 0.7)
+					return append(o.Results(), g.Results()...)
+				})
+		})
+	}
+}
+
+func TestProducts(t *testing.T) {
+	for _, d := range []struct {
+		name           string
+		l, r           []int64
+		lb, rb, lc, rc []int64
+	}{
+		{"nt", []int64{5, 7}, []int64{6, 7}, nil, nil, []int64{1}, []int64{1}},
+		{"nn", []int64{5, 7}, []int64{7, 6}, nil, nil, []int64{1}, []int64{0}},
+		{"tn", []int64{7, 5}, []int64{7, 6}, nil, nil, []int64{0}, []int64{0}},
+		{"rows of two dimensions", []int64{2, 5, 7}, []int64{6, 7}, nil, nil, []int64{2}, []int64{1}},
+		{"contracted over two", []int64{2, 5, 7}, []int64{2, 5, 6}, nil, nil, []int64{0, 1}, []int64{0, 1}},
+		{"contracted in another order", []int64{2, 5, 7}, []int64{6, 5, 2}, nil, nil, []int64{0, 1}, []int64{2, 1}},
+		{"batched", []int64{2, 3, 5, 7}, []int64{2, 3, 6, 7}, []int64{0, 1}, []int64{0, 1}, []int64{3}, []int64{3}},
+		{"batch inside", []int64{5, 2, 7}, []int64{7, 6, 2}, []int64{1}, []int64{2}, []int64{2}, []int64{0}},
+		{"vector", []int64{7}, []int64{6, 7}, nil, nil, []int64{0}, []int64{1}},
+		{"inner", []int64{7}, []int64{7}, nil, nil, []int64{0}, []int64{0}},
+		{"outer", []int64{5}, []int64{6}, nil, nil, nil, nil},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			each(t, func() *program {
+				r := rng()
+				return build([]*ir.Tensor{normal(r, d.l...), normal(r, d.r...), normal(r, d.l...)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+					y := b.Dot(a[0], a[1], d.lb, d.rb, d.lc, d.rc)
+					z := b.Dot(b.Add(a[0], a[2]), b.Exp(a[1]), d.lb, d.rb, d.lc, d.rc)
+					return []*ir.Value{b.Gelu(y, "erf"), y, b.Sub(z, y)}
+				})
+			})
+		})
+	}
+}
+
+// A linear layer with everything around it: bias, activation, residual, and its gradients with accumulation.
+func TestLayer(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		first := ir.NewTensor(ir.NewContext().I1())
+		first.Data = []float64{0}
+		args := []*ir.Tensor{normal(r, 2, 5, 7), normal(r, 6, 7), normal(r, 6), normal(r, 2, 5, 6), normal(r, 6, 7), normal(r, 6), first}
+		p := build(args, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			x, w, bias, dy := a[0], a[1], a[2], a[3]
+			pre := b.Add(b.Dot(x, w, nil, nil, []int64{2}, []int64{1}), b.BroadcastTo(bias, []int64{2}, []int64{2, 5, 6}))
+			y := b.Add(b.Gelu(pre, "tanh"), dy)
+			dpre := b.GeluGrad(pre, dy, "tanh")
+			dw := b.Dot(x, dpre, nil, nil, []int64{0, 1}, []int64{0, 1})
+			dw = b.Transpose(dw, []int64{1, 0})
+			return []*ir.Value{
+				y, b.Accumulate(a[4], dw, a[6]), b.Accumulate(a[5], b.ReduceSum(dpre, []int64{0, 1}), a[6]),
+				b.Dot(dpre, w, nil, nil, []int64{2}, []int64{0}),
+			}
+		})
+		p.loose = 1e-6 // constants are f32
+		return p
+	})
+}
+
+// The attention block: heads are views, and what goes back is joined without copies.
+func TestHeads(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		const bs, s, h, d = 2, 5, 2, 4
+		p := build([]*ir.Tensor{normal(r, bs, s, 3*h*d), normal(r, h*d, h*d), normal(r, bs, s, h*d)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			var heads [3]*ir.Value
+			for i := range heads {
+				k := int64(i * h * d)
+				x := b.Slice(a[0], []int64{0, 0, k}, []int64{bs, s, k + h*d}, []int64{1, 1, 1})
+				heads[i] = b.Transpose(b.ReshapeTo(x, bs, s, h, d), []int64{0, 2, 1, 3})
+			}
+			q, k := b.Rope(heads[0], 10000, false), b.Rope(heads[1], 10000, false)
+			o := b.Attention(q, k, heads[2], true, 0.5)
+			merge := func(x *ir.Value) *ir.Value { return b.ReshapeTo(b.Transpose(x, []int64{0, 2, 1, 3}), bs, s, h*d) }
+			y := b.Dot(merge(o.Result(0)), a[1], nil, nil, []int64{2}, []int64{1})
+			do := b.Transpose(b.ReshapeTo(a[2], bs, s, h, d), []int64{0, 2, 1, 3})
+			g := b.AttentionGrad(q, k, heads[2], o.Result(0), o.Result(1), do, true, 0.5)
+			dqkv := b.Concat([]*ir.Value{merge(b.Rope(g.Result(0), 10000, true)), merge(b.Rope(g.Result(1), 10000, true)), merge(g.Result(2))}, 2)
+			return []*ir.Value{y, dqkv, b.ReduceSum(dqkv, []int64{0, 1})}
+		})
+		p.loose = 1e-6 // the tables of rope are f32
+		return p
+	})
+}
+
+func TestEmbedding(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		tokens := integers(ir.NewContext(), r, 11, 2, 5)
+		p := build([]*ir.Tensor{normal(r, 11, 6), normal(r, 8, 6), tokens, normal(r, 6), normal(r, 6), normal(r, 2, 5, 6)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			pos := b.Slice(a[1], []int64{0, 0}, []int64{5, 6}, []int64{1, 1})
+			x := b.Add(b.Gather(a[0], a[2]), b.BroadcastTo(pos, []int64{1, 2}, []int64{2, 5, 6}))
+			ln := b.Layernorm(x, a[3], a[4], 1e-5)
+			dpos := b.Pad(b.ReduceSum(a[5], []int64{0}), []int64{0, 0}, []int64{3, 0}, 0)
+			return []*ir.Value{x, ln.Result(0), b.ScatterAdd(a[5], a[2], 11), dpos}
+		})
+		p.loose = 1e-6 // constants are f32
+		return p
+	})
+}
+
+func TestGathers(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		c := ir.NewContext()
+		return build([]*ir.Tensor{normal(r, 11), normal(r, 4, 3, 2), integers(c, r, 11, 5, 2), integers(c, r, 4), integers(c, r, 3, 7)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			moved := b.Add(a[4], b.Splat(a[4].Type(), 1))
+			return []*ir.Value{b.Exp(b.Gather(a[0], a[2])), b.Gather(a[1], a[3]), b.Gather(a[1], moved), b.ScatterAdd(b.Gather(a[0], a[2]), a[2], 11)}
+		})
+	})
+}
+
+func TestOptimizers(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		positive := func(shape ...int64) *ir.Tensor {
+			x := normal(r, shape...)
+			for i := range x.Data {
+				x.Data[i] *= x.Data[i]
+			}
+			return x
+		}
+		step := ir.NewTensor(nil)
+		step.Data = []float64{3}
+		args := []*ir.Tensor{normal(r, 5, 7), normal(r, 5, 7), positive(5, 7), normal(r, 5, 7), positive(), positive(), step, normal(r, 9)}
+		p := build(args, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			norm := b.Sqrt(b.SumSquares([]*ir.Value{a[3], a[7]}))
+			scale := b.Min(b.Splat(norm.Type(), 1), b.Div(a[5], norm))
+			w := b.Adamw(a[0], a[1], a[2], a[3], a[4], scale, a[6], 0.9, 0.95, 1e-8, 0.1)
+			s := b.Sgd(a[0], a[1], a[3], a[4], scale, 0.9, true, 0.01)
+			return append(append(w.Results(), s.Results()...), norm)
+		})
+		p.loose = 1e-6 // constants are f32
+		return p
+	})
+}
+
+func TestRandomNumbers(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		seed := ir.NewTensor(ir.NewContext().I64())
+		seed.Data = []float64{12345}
+		return build([]*ir.Tensor{seed, normal(r, 3, 5, 7), normal(r, 7, 5)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			t := a[1].Type()
+			u := b.RandomUniform(a[0], 5, t)
+			kept := b.Compare(u, b.Splat(t, 0.3), "gt")
+			dropped := b.Select(kept, a[1], b.Splat(t, 0))
+			turned := b.Transpose(b.RandomNormal(a[0], 6, 1, 2, b.Ctx.Tensor([]int64{5, 7}, b.Ctx.F32())), []int64{1, 0})
+			return []*ir.Value{dropped, b.Softmax(b.Add(a[1], b.RandomUniform(a[0], 8, t)), 1), b.Add(a[2], turned), b.Splat(t, 4), b.Iota(1, t)}
+		})
+	})
+}
