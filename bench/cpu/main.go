@@ -47,7 +47,7 @@ func shapes(set string) []shape {
 				shape{"backward", tokens, w[1], w[0], "NN"}, shape{"backward", w[0], w[1], tokens, "TN"})
 		}
 	}
-	for _, tokens := range []int{16, 64} {
+	for _, tokens := range []int{1, 4, 16, 28, 64} {
 		all = append(all, shape{"small", tokens, 768, 768, "NT"}, shape{"small", tokens, 768, 3072, "NN"},
 			shape{"small", tokens, 50257, 768, "NT"})
 	}

@@ -139,6 +139,9 @@ const (
 	maxRows = 512 // rows of C in a task
 	// manyTasks are enough that workers finish together.
 	manyTasks = 24
+	// directPanels is the most panels of A for which rows of B are read where they lie:
+	// packing them would take longer than it saves (measured at 768 to 4096 columns).
+	directPanels = 5
 	// panelsPerTask is how many panels of A a packing task packs.
 	panelsPerTask = 8
 	// serialFlops is the size below which waking workers costs more than it saves.
@@ -323,14 +326,22 @@ func (e *Engine) multiply(worker, task int) {
 	b, c := e.b[worker], g.C[at[2]:]
 	for k0 := 0; k0 < s.deep; k0 += blockK {
 		depth := min(blockK, s.deep-k0)
-		e.packB(b, g.B[at[1]:], j0, n, s.k0+k0, depth)
 		acc := g.Accumulate || s.k0+k0 > 0
+		direct := !g.TransB && p1-p0 <= directPanels
+		if !direct {
+			e.packB(b, g.B[at[1]:], j0, n, s.k0+k0, depth)
+		}
 		for p := p0; p < p1; p++ {
 			r := s.row(p)
 			high := s.row(p+1) - r
-			kernel, a := t.packed[high], &e.a[s.packedAt(i, r, k0, depth)]
+			a := &e.a[s.packedAt(i, r, k0, depth)]
 			for j := 0; j < n; j += t.cols {
-				kernel(depth, a, &b[j*depth], &c[(s.m0+r)*g.LDC+j0+j], g.LDC, min(t.cols, n-j), acc)
+				to, w := &c[(s.m0+r)*g.LDC+j0+j], min(t.cols, n-j)
+				if direct {
+					t.direct[high](depth, a, 1, high, &g.B[at[1]+(s.k0+k0)*g.LDB+j0+j], g.LDB, to, g.LDC, w, acc)
+				} else {
+					t.packed[high](depth, a, &b[j*depth], to, g.LDC, w, acc)
+				}
 			}
 		}
 	}
