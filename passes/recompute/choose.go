@@ -51,12 +51,15 @@ func (c *chooser) auto() choice {
 	return c.none()
 }
 
-// full is the plan of the least peak that keeps ends of segments only.
+// full is the plan of the least peak that keeps nothing but ends of segments and, where that is no worse, the last segment.
 func (c *chooser) full() choice {
 	best := c.none()
 	for _, size := range c.segmentSizes() {
-		if found := c.try(c.segments(size)); better(found.usage, best.usage) {
-			best = found
+		items, last := c.segments(size)
+		for _, n := range []int{last, len(items)} {
+			if found := c.try(items[:n]); better(found.usage, best.usage) {
+				best = found
+			}
 		}
 	}
 	return c.withoutLast(best)
@@ -68,19 +71,19 @@ func better(a, b usage) bool {
 }
 
 // segments is the items that are recomputed when cuts are kept wherever a segment would otherwise save more than so many
-// bytes.
-func (c *chooser) segments(size int64) (items []int) {
+// bytes. Those from number last on are in the last segment, which is needed again at once.
+func (c *chooser) segments(size int64) (items []int, last int) {
 	saved := int64(0)
 	for i := range c.items {
 		it := &c.items[i]
 		if it.cut && saved+it.gain > size {
-			saved = 0
+			saved, last = 0, len(items)
 			continue
 		}
 		saved += it.gain
 		items = append(items, i)
 	}
-	return items
+	return items, last
 }
 
 // segmentSizes lists sizes worth trying: 0, where every cut is kept, then from what lies between two cuts up to
@@ -116,8 +119,8 @@ func (c *chooser) within(limit int64) (plan choice, ok bool) {
 	least := c.full()
 	var best *choice
 	for _, size := range c.segmentSizes() {
-		order := c.byRatio(c.segments(size))
-		found, ok := c.shortest(order, limit)
+		items, _ := c.segments(size)
+		found, ok := c.shortest(c.byRatio(items), limit)
 		if better(found.usage, least.usage) {
 			least = found
 		}

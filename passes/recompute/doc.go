@@ -14,7 +14,7 @@
 // Full keeps only cuts. A cut is a saved value at a moment when nothing else that was computed is still needed by the
 // forward part, as the residual stream is between two layers. Of the cuts it keeps those at the ends of segments that save
 // at most some number of bytes each (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", algorithm 3), the
-// number for which the estimated peak is least. Then it takes back what gains nothing: the last segment, say, which is
+// number for which the estimated peak is least. What gains nothing is kept all the same: the last segment, say, which is
 // needed again at once.
 //
 // A budget asks for the least cost at which the estimate fits: for every size of segments the items are recomputed in the

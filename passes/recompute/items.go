@@ -19,10 +19,13 @@ type item struct {
 // ratio is what a byte costs.
 func (it *item) ratio() float64 { return it.cost / float64(it.gain) }
 
-// Bounds on items: one saves no less than this part of the peak, and has no more operations to recompute than this.
+// Bounds on items. One saves no less than a part of the peak, and than some bytes: less is not worth a kernel. It has no
+// more operations to recompute than a number, and makes no value again that is larger than some times what it saves.
 const (
 	leastShare = 1.0 / 4096
+	leastBytes = 1024
 	mostOps    = 256
+	mostGrowth = 4
 )
 
 // chooser picks a plan for one function.
@@ -48,7 +51,7 @@ func newChooser(g *graph) *chooser {
 	}
 	for v := range c.saved {
 		v := int32(v)
-		c.saved[v] = c.graph.values[v].root == v && c.kept(v) && c.ready[v] <= c.base.at && c.last[v] > c.base.at
+		c.saved[v] = c.graph.values[v].root == v && c.kept(v) && c.ready[v] < c.base.at && c.last[v] > c.base.at
 	}
 	c.findItems()
 	return c
@@ -60,7 +63,7 @@ func (c *chooser) findItems() {
 	b := itemBuilder{chooser: c, mark: make([]int32, len(c.ops))}
 	for _, i := range c.seq {
 		bytes := c.savedBytes(i)
-		if c.late[i] || float64(bytes) < leastShare*float64(c.base.peak) || bytes == 0 {
+		if c.late[i] || bytes < leastBytes || float64(bytes) < leastShare*float64(c.base.peak) {
 			continue
 		}
 		if it, ok := b.build(i, bytes); ok {
@@ -130,9 +133,14 @@ func (b *itemBuilder) need(v int32, bytes int64) bool {
 	if val.def < 0 || b.saved[v] || b.ops[val.def].role == inline {
 		return true
 	}
-	if b.chooser.kept(v) && !b.ops[val.def].role.cheap() && 8*val.bytes <= bytes {
-		b.kept += val.bytes
-		return true
+	if b.chooser.kept(v) {
+		if !b.ops[val.def].role.cheap() && 8*val.bytes <= bytes {
+			b.kept += val.bytes
+			return true
+		}
+		if val.bytes > mostGrowth*bytes {
+			return false
+		}
 	}
 	return b.visit(val.def, bytes)
 }
