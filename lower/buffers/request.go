@@ -63,21 +63,39 @@ func (f *function) overwritable(r *root, at int, v *ir.Value, home *place) bool 
 	return true
 }
 
-// readsOnlyShared reports whether a launch that reads state value old reads it only as an operand that may share memory
-// with result v at home.
+// readsOnlyShared reports whether a launch that reads state value old, as it is or through views, reads it only as an
+// operand that may share memory with result v at home.
 func (f *function) readsOnlyShared(launch *ir.Op, old, v *ir.Value, home *place) bool {
 	kernel := f.kernel(launch)
 	for i, o := range launch.Operands() {
-		switch {
-		case o == old:
-			if !f.places[old].same(home) || !share.Allowed(kernel, i, launch.NumOperands()+v.Index()) {
-				return false
-			}
-		case base(o) == old:
+		if base(o) != old {
+			continue
+		}
+		p := f.throughViews(o)
+		if p == nil || !p.same(home) || !share.Allowed(kernel, i, launch.NumOperands()+v.Index()) {
 			return false
 		}
 	}
 	return true
+}
+
+// throughViews is the place of a value that views make of one that is placed, or nil.
+func (f *function) throughViews(v *ir.Value) *place {
+	if p := f.places[v]; p != nil {
+		return p
+	}
+	if v.Op() == nil || !isView(v.Op()) {
+		return nil
+	}
+	p := f.throughViews(v.Op().Operand(0))
+	if p == nil {
+		return nil
+	}
+	q, ok := viewOf(v.Op(), p)
+	if !ok {
+		return nil
+	}
+	return q
 }
 
 // base follows views to the value they look at.
