@@ -16,6 +16,7 @@ type trial struct {
 	dims     map[*ir.Value]dims
 	clones   map[*ir.Op]bool // computed here too, because that is cheaper than keeping them
 	accesses []*access
+	counts   [][]atom    // what counts run over
 	before   []*ir.Value // floating values that get a group of their own, before this one
 	conflict *ir.Value   // why it failed: a value that can't be computed here
 }
@@ -29,9 +30,8 @@ func (t *trial) refuse(v *ir.Value) bool {
 	return false
 }
 
-// need makes v available in the group at the given atoms: as one of its operations, or read from outside. full is the
-// elements of what needs it.
-func (t *trial) need(v *ir.Value, ds dims, full int64) bool {
+// need makes v available in the group at the given atoms: as one of its operations, or read from outside.
+func (t *trial) need(v *ir.Value, ds dims) bool {
 	g := t.g
 	if have, ok := g.dims[v]; ok {
 		return g.dom.same(have, ds) || t.refuse(v)
@@ -44,16 +44,19 @@ func (t *trial) need(v *ir.Value, ds dims, full int64) bool {
 	case op == nil:
 		return t.read(v, ds)
 	case isInline(op) && t.p.home[v] == nil:
+		if op.Is(blu.Iota) {
+			t.counts = append(t.counts, ds[op.Attrs().IntOr("axis", 0)])
+		}
 		return true
 	case isFusedView(op):
 		if x, ok := t.backward(op, ds); ok {
-			return t.need(op.Operand(0), x, full)
+			return t.need(op.Operand(0), x)
 		}
 		return t.read(v, ds)
 	case !t.p.floating[op]:
 		return t.read(v, ds)
 	}
-	return t.absorb(op, ds, full)
+	return t.absorb(op, ds)
 }
 
 // backward is the atoms of a view's operand, given those of its result.
@@ -156,9 +159,9 @@ func bases(v *ir.Value) []*ir.Value {
 }
 
 // absorb takes a floating operation into the group.
-func (t *trial) absorb(op *ir.Op, ds dims, full int64) bool {
+func (t *trial) absorb(op *ir.Op, ds dims) bool {
 	v := op.Result(0)
-	if ir.NumElements(v.Shape()) < full && t.repeats(ds) {
+	if t.repeats(ds) {
 		if !t.p.cheap(op) {
 			return t.read(v, ds)
 		}
@@ -171,9 +174,8 @@ func (t *trial) absorb(op *ir.Op, ds dims, full int64) bool {
 		return t.absorbRandom(op, ds)
 	}
 	t.add(op, ds)
-	n := ir.NumElements(v.Shape())
 	for _, o := range op.Operands() {
-		if !t.need(o, ds, n) {
+		if !t.need(o, ds) {
 			return false
 		}
 	}
@@ -211,7 +213,7 @@ func (t *trial) absorbGather(op *ir.Op, ds dims) bool {
 		return t.refuse(op.Result(0))
 	}
 	t.add(op, ds)
-	if !t.readRaw(table) || !t.need(indices, ds[:k], 0) {
+	if !t.readRaw(table) || !t.need(indices, ds[:k]) {
 		return false
 	}
 	g.solid = append(g.solid, row)
@@ -230,7 +232,7 @@ func (t *trial) absorbRandom(op *ir.Op, ds dims) bool {
 	}
 	t.add(op, ds)
 	g.ordered = true
-	return t.need(op.Operand(0), dims{}, 0)
+	return t.need(op.Operand(0), dims{})
 }
 
 // commit makes the trial true.

@@ -183,7 +183,7 @@ func (p *planner) fill(t *trial, op *ir.Op) bool {
 		t.add(op, t.g.anchor)
 		return true
 	}
-	return t.absorb(op, t.g.anchor, 0)
+	return t.absorb(op, t.g.anchor)
 }
 
 // join puts a floating operation into a group that has one of its operands, or reports that it can't be there.
@@ -196,7 +196,7 @@ func (p *planner) join(op *ir.Op, g *group) bool {
 		return false
 	}
 	t := p.trial(g)
-	if !t.absorb(op, ds, 0) || !p.fits(t) {
+	if t.repeats(ds) || !t.absorb(op, ds) || !p.fits(t) {
 		return false
 	}
 	t.commit()

@@ -235,20 +235,24 @@ func (p *preparer) reduction(op *ir.Op) *ir.Value {
 	if p.narrow(op) {
 		return p.widened(op)[0]
 	}
+	axes = slices.DeleteFunc(slices.Clone(axes), func(a int64) bool { return x.Shape()[a] == 1 })
 	tail := 0 // how many of the last axes are reduced
 	for tail < len(axes) && axes[len(axes)-1-tail] == int64(rank-1-tail) {
 		tail++
 	}
-	all := tail == rank && ir.NumElements(x.Shape()) > p.target.RowElems
-	if all {
+	if tail == rank && ir.NumElements(x.Shape()) > p.target.RowElems {
 		tail = 1
 	}
-	if tail == 0 || tail == len(axes) {
+	if (tail == 0 || tail == len(axes)) && len(axes) == len(op.Attrs().Ints("axes")) {
 		return nil
 	}
 	cut := len(axes) - tail
-	inner := b.Create(op.Def(), []*ir.Value{x}, ir.NamedAttr{Name: "axes", Value: b.Ctx.I64s(axes[cut:]...)}).Result(0)
-	return b.Create(op.Def(), []*ir.Value{inner}, ir.NamedAttr{Name: "axes", Value: b.Ctx.I64s(axes[:cut]...)}).Result(0)
+	for _, list := range [][]int64{axes[cut:], axes[:cut]} {
+		if len(list) > 0 {
+			x = b.Create(op.Def(), []*ir.Value{x}, ir.NamedAttr{Name: "axes", Value: b.Ctx.I64s(list...)}).Result(0)
+		}
+	}
+	return b.ReshapeTo(x, op.Result(0).Shape()...)
 }
 
 // identity is the value of a reduction over nothing.

@@ -109,6 +109,11 @@ func (p *planner) fits(t *trial) bool {
 			return false
 		}
 	}
+	for _, list := range t.counts {
+		if !orderedAs(g, dims{list}, rows) || !orderedAs(g, dims{list}, cols) {
+			return false
+		}
+	}
 	for _, ds := range t.dims {
 		if !orderedAs(g, ds, rows) || !orderedAs(g, ds, cols) {
 			return false

@@ -62,7 +62,7 @@ func (p *planner) joinReduction(r *ir.Op, g *group) bool {
 	}
 	over, kept := g.split(r, xd)
 	t := p.trial(g)
-	if !t.need(x, xd, 0) || r.Is(pick) && !t.need(r.Operand(1), kept, 0) || !p.fits(t) {
+	if lacks(g, xd, over) || !t.operands(r, xd, kept) || !p.fits(t) {
 		return false
 	}
 	switch {
@@ -77,6 +77,25 @@ func (p *planner) joinReduction(r *ir.Op, g *group) bool {
 	t.commit()
 	p.addSum(g, r, xd, over)
 	return true
+}
+
+// lacks reports whether a tensor lacks atoms of the group but those reduced: its reduction would be computed, and stored,
+// more than once.
+func lacks(g *group, ds dims, over []atom) bool {
+	have := g.dom.flat(ds)
+	inner := g.dom.leaves(g.inner)
+	return slices.ContainsFunc(g.atoms(), func(a atom) bool {
+		return !slices.Contains(have, a) && !slices.Contains(inner, a) && !slices.Contains(over, a)
+	})
+}
+
+// operands makes the operands of a reduction available: what it reduces at x; a pick reads that from memory, and its
+// indices at what is kept.
+func (t *trial) operands(r *ir.Op, x, kept dims) bool {
+	if r.Is(pick) {
+		return t.read(r.Operand(0), x) && t.need(r.Operand(1), kept)
+	}
+	return t.need(r.Operand(0), x)
 }
 
 func (g *group) leavesOf(ds dims) []atom { return g.dom.flat(ds) }
@@ -174,7 +193,7 @@ func (p *planner) rootReduction(r *ir.Op) {
 			g.inner = over
 		}
 		t := p.trial(g)
-		if t.need(x, g.anchor, 0) && (!r.Is(pick) || t.need(r.Operand(1), kept, 0)) {
+		if t.operands(r, g.anchor, kept) {
 			if within {
 				t.ops, t.dims[r.Result(0)] = append(t.ops, r), kept
 				t.commit()

@@ -34,9 +34,9 @@ func (l *lowerer) formSpec(f *form, origin map[*ir.Op]string) *spec {
 // formKey is equal for forms whose kernels are.
 func (l *lowerer) formKey(f *form) string {
 	k := keyWriter{l: l}
-	k.num(int64(f.g.kind), int64(f.row), int64(f.col), int64(f.along), flag(f.held), int64(len(f.axes)))
+	k.num(int64(f.g.kind), int64(f.row), int64(f.col), int64(f.along), bit(f.held), int64(len(f.axes)))
 	for _, a := range f.axes {
-		k.num(a.size, a.extent, a.step, flag(a.grid), flag(a.reduce), flag(a.sum))
+		k.num(a.size, a.extent, a.step, bit(a.grid), bit(a.reduce), bit(a.sum))
 	}
 	k.ints(f.loops)
 	members := map[*ir.Value]int64{}
@@ -75,7 +75,7 @@ func (k *keyWriter) ints(ns []int) {
 
 func (k *keyWriter) ref(p any) { k.b = binary.AppendUvarint(k.b, idOf(k.l.ids, p)) }
 
-func flag(v bool) int64 {
+func bit(v bool) int64 {
 	if v {
 		return 1
 	}
@@ -93,7 +93,7 @@ func (k *keyWriter) tensor(f *form, t tensor, members map[*ir.Value]int64) {
 	case t.from == nil && t.perm == nil:
 		k.num(members[t.value])
 	case t.from != nil:
-		k.num(-3, flag(t.from.partial), flag(t.from.raw))
+		k.num(-3, bit(t.from.partial), bit(t.from.raw))
 	}
 }
 
