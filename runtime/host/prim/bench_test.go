@@ -35,10 +35,12 @@ func BenchmarkLoops(b *testing.B) {
 			"ColSum":     func() { k.ColSum(acc, x, len(x)/64, 64, 64) },
 			"ToBF16":     func() { k.ToBF16(h, x) },
 			"Transpose":  func() { k.Transpose(z, 64, x, 64, 64, 64) },
-			"AdamW":      func() { k.AdamW(z, m, v, x, &AdamW{LR: 1e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Step: 3, GradScale: 1}) },
-			"Uniform":    func() { k.Uniform(z, 1, 2, 0) },
-			"Normal":     func() { k.Normal(z, 1, 2, 0, 0, 1) },
-			"Pow":        func() { k.BinaryVS(Pow, z, x, 3.5) },
+			"AdamW": func() {
+				k.AdamW(z, m, v, x, &AdamW{LR: 1e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Step: 3, GradScale: 1})
+			},
+			"Uniform": func() { k.Uniform(z, 1, 2, 0) },
+			"Normal":  func() { k.Normal(z, 1, 2, 0, 0, 1) },
+			"Pow":     func() { k.BinaryVS(Pow, z, x, 3.5) },
 		} {
 			perElement(b, name, len(x), f)
 		}

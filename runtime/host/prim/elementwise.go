@@ -85,20 +85,34 @@ func (k *Kernels) BinarySV(op BinaryOp, dst []float32, s float32, y []float32) {
 
 func pow(x, y float32) float32 { return float32(math.Pow(float64(x), float64(y))) }
 
-// powVS takes the exponents that are products of correctly rounded steps.
+// powVS computes small integral exponents by products in float64, squares and
+// reciprocals in vectors.
 func (k *Kernels) powVS(dst, x []float32, s float32) {
-	switch s {
-	case 1:
-		copy(dst, x)
-	case 2:
+	switch n := int(max(-9, min(s, 9))); {
+	case s == 2:
 		k.Unary(Square, dst, x)
-	case -1:
+	case s == -1:
 		k.Unary(Recip, dst, x)
+	case float32(n) == s && n > -9 && n < 9:
+		for i, v := range x {
+			dst[i] = float32(powInt(float64(v), n))
+		}
 	default:
-		for i := range dst {
-			dst[i] = pow(x[i], s)
+		for i, v := range x {
+			dst[i] = pow(v, s)
 		}
 	}
+}
+
+func powInt(x float64, n int) float64 {
+	p := 1.0
+	for range max(n, -n) {
+		p *= x
+	}
+	if n < 0 {
+		return 1 / p
+	}
+	return p
 }
 
 // FMA computes dst[i] = x[i]*y[i] + z[i] with one rounding.

@@ -68,13 +68,22 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-func TestPowSpecialExponents(t *testing.T) {
-	k := Detect()
-	for _, s := range []float32{0, 1, 2, -1, 0.5, 3, -2, float32(math.NaN())} {
-		dst := make([]float32, len(special))
-		k.BinaryVS(Pow, dst, special, s)
-		for i, x := range special {
-			require.True(t, sameBits(dst[i], pow(x, s)), "%g^%g = %g", x, s, dst[i])
+func TestPowIntegralExponents(t *testing.T) {
+	r := rand.New(rand.NewPCG(31, 32))
+	x := append([]float32{}, special...)
+	for range 1000 {
+		x = append(x, math.Float32frombits(r.Uint32()), float32(r.NormFloat64()))
+	}
+	k, dst := Detect(), make([]float32, len(x))
+	for _, s := range []float32{0, 1, 2, -1, 0.5, 3, -2, 8, -8, 9, 1e30, float32(math.Inf(1)), float32(math.NaN())} {
+		k.BinaryVS(Pow, dst, x, s)
+		for i, v := range x {
+			want := math.Pow(float64(v), float64(s))
+			if math.IsNaN(want) {
+				require.True(t, isNaN(dst[i]), "%g^%g = %g", v, s, dst[i])
+			} else if float32(want) != dst[i] {
+				require.InDelta(t, want, float64(dst[i]), 0.5001*ulp32(want), "%g^%g", v, s)
+			}
 		}
 	}
 }

@@ -10,11 +10,12 @@ import (
 
 // Kernels is the set of primitives for one instruction set. It is immutable.
 type Kernels struct {
-	isa    string
-	tile   tileTable
-	ops    opTable
-	red    reduceTable
-	philox philoxWords
+	isa       string
+	tile      tileTable
+	ops       opTable
+	red       reduceTable
+	philox    philoxWords
+	boxMuller func(dst *float64, w0, w1 *uint32, n int) // n a multiple of 8
 }
 
 // ISA is the instruction set's name: "avx512", "avx2" or "go".
@@ -41,5 +42,5 @@ func kernels(isa string) *Kernels {
 	if k := nativeKernels(isa); k != nil {
 		return k
 	}
-	return &Kernels{isa: "go", tile: goTile(), ops: opsGo(), red: goReduce(), philox: philoxGo}
+	return &Kernels{isa: "go", tile: goTile(), ops: opsGo(), red: goReduce(), philox: philoxGo, boxMuller: boxMullerGo}
 }

@@ -17,9 +17,9 @@ func nativeISAs() []string {
 func nativeKernels(isa string) *Kernels {
 	switch isa {
 	case "avx512":
-		return &Kernels{isa: isa, tile: avx512Tile(), ops: opsAVX512(), red: avx512Reduce(), philox: philoxAVX512}
+		return &Kernels{isa: isa, tile: avx512Tile(), ops: opsAVX512(), red: avx512Reduce(), philox: philoxAVX512, boxMuller: boxMullerAVX512}
 	case "avx2":
-		return &Kernels{isa: isa, tile: avx2Tile(), ops: opsAVX2(), red: avx2Reduce(), philox: philoxAVX2}
+		return &Kernels{isa: isa, tile: avx2Tile(), ops: opsAVX2(), red: avx2Reduce(), philox: philoxAVX2, boxMuller: boxMullerAVX2}
 	}
 	return nil
 }

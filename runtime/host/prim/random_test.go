@@ -73,3 +73,25 @@ func TestNormal(t *testing.T) {
 	require.InDelta(t, 1, squares/n, 5*math.Sqrt(2.0/n))
 	require.InDelta(t, 0.158655, below/n, 5*math.Sqrt(0.16*0.84/n))
 }
+
+// The vector code is within what roundNormal allows for.
+func TestBoxMullerError(t *testing.T) {
+	n := 1 << 20
+	if testing.Short() {
+		n = 1 << 16
+	}
+	w0, w1, z := make([]uint32, n), make([]uint32, n), make([]float64, n)
+	Detect().PhiloxU32(w0, 1, 1, 0)
+	Detect().PhiloxU32(w1, 1, 2, 0)
+	copy(w0, []uint32{0, 0, math.MaxUint32, math.MaxUint32, math.MaxUint32 - 1, 1})
+	copy(w1, []uint32{0, math.MaxUint32, 0, 1 << 30, 1 << 31, 3 << 30})
+	forEachISA(t, func(t *testing.T, k *Kernels) {
+		k.boxMuller(&z[0], &w0[0], &w1[0], n)
+		worst := 0.0
+		for i, v := range z {
+			worst = max(worst, math.Abs(v-boxMuller(w0[i], w1[i])))
+		}
+		t.Logf("largest difference %.2g", worst)
+		require.Less(t, worst, 1e-14)
+	})
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -51,7 +50,7 @@ func (m *emitter) constant(bits uint32) operand.Mem {
 	name := fmt.Sprintf("c%dx%08x", n, bits)
 	if !m.data[name] {
 		m.data[name] = true
-		m.pending = append(m.pending, datum{name, bits, n})
+		m.pending = append(m.pending, datum{name: name, bits: bits, n: n})
 	}
 	return operand.NewDataAddr(operand.NewStaticSymbol(name), 0)
 }
@@ -59,11 +58,7 @@ func (m *emitter) constant(bits uint32) operand.Mem {
 // constants writes the data that the functions so far refer to.
 func (a *asm) constants() {
 	for _, d := range a.pending {
-		a.StaticGlobal(d.name)
-		a.DataAttributes(attr.RODATA | attr.NOPTR)
-		for range d.n {
-			a.AppendDatum(operand.U32(d.bits))
-		}
+		d.append(a)
 	}
 	a.pending = nil
 }

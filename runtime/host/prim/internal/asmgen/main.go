@@ -44,6 +44,7 @@ func generate() (map[string][]byte, error) {
 		{"reduce", reduceUnit},
 		{"convert", convertUnit},
 		{"philox", philoxUnit},
+		{"normal", normalUnit},
 	} {
 		if err := u.write(files); err != nil {
 			return nil, fmt.Errorf("%s: %w", u.name, err)

@@ -56,7 +56,8 @@ type asm struct {
 type datum struct {
 	name string
 	bits uint32
-	n    int // times in a row
+	wide uint64 // instead of bits, if not 0
+	n    int    // times in a row
 }
 
 // fn starts a function. Every function here is a leaf with no frame.
