@@ -278,3 +278,54 @@ func TestGemmHeads(t *testing.T) {
 		}
 	})
 }
+
+// Against float64, the error is that of a plain float32 product, which adds in the
+// order of K, and lower where K is longer than a block. The rows' errors scatter, being norms of 100 samples.
+func TestGemmErrorAgainstPlain(t *testing.T) {
+	const m, n = 20, 100
+	p := NewPool(1)
+	e := NewEngine(Detect(), p)
+	r := rand.New(rand.NewPCG(25, 26))
+	for _, kk := range []int{64, 256, 768, 3072} {
+		for _, d := range []struct {
+			name string
+			draw func() float32
+		}{
+			{"normal", func() float32 { return float32(r.NormFloat64()) }},
+			{"uniform", r.Float32},
+			{"wide", func() float32 { return float32(math.Exp(r.NormFloat64())) }},
+		} {
+			name, draw := d.name, d.draw
+			a, b, c := make([]float32, m*kk), make([]float32, kk*n), make([]float32, m*n)
+			for i := range a {
+				a[i] = draw()
+			}
+			for i := range b {
+				b[i] = draw()
+			}
+			e.Gemm(&Gemm{M: m, N: n, K: kk, A: a, LDA: kk, B: b, LDB: n, C: c, LDC: n})
+			var ours, plain float64
+			for i := range m {
+				var rowOurs, rowPlain float64
+				for j := range n {
+					want, s := 0.0, float32(0)
+					for q := range kk {
+						x, y := a[i*kk+q], b[q*n+j]
+						want += float64(x) * float64(y)
+						s += x * y
+					}
+					rowOurs += (float64(c[i*n+j]) - want) * (float64(c[i*n+j]) - want)
+					rowPlain += (float64(s) - want) * (float64(s) - want)
+				}
+				ours, plain = ours+rowOurs, plain+rowPlain
+				require.LessOrEqual(t, math.Sqrt(rowOurs), 1.3*math.Sqrt(rowPlain), "%s, K = %d, row %d", name, kk, i)
+			}
+			t.Logf("%s, K = %d: %.2f of the plain error", name, kk, math.Sqrt(ours/plain))
+			limit := 1.05 // up to blockK it is a plain product, but for the fused steps
+			if kk > blockK {
+				limit = 0.8
+			}
+			require.Less(t, math.Sqrt(ours/plain), limit, "%s, K = %d", name, kk)
+		}
+	}
+}
