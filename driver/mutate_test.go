@@ -106,9 +106,9 @@ func mutants(t *testing.T) map[string][]byte {
 
 // Whatever is wrong with a module, the verifier says so and does not crash; what it accepts, the passes leave valid.
 func TestMutatedModules(t *testing.T) {
-	rounds := uint64(300)
+	rounds := uint64(200)
 	if testing.Short() {
-		rounds = 40
+		rounds = 25
 	}
 	pl, err := passes.ParsePipeline(driver.Passes(), "builtin.module(inline,canonicalize,cse,dce)")
 	require.NoError(t, err)

@@ -23,11 +23,11 @@ var Phases = []Phase{
 	{Name: "graph", Summary: "folded, deduplicated",
 		Passes: "canonicalize,cse,dce"},
 	{Name: "kernels", Summary: "operations grouped into kernels", Targets: []string{"cpu"},
-		Passes: "keep-step,kernels"},
+		Passes: "keep-step,kernels,cse"},
 	{Name: "buffers", Summary: "values placed in memory: lifetimes, in-place, one static arena plan", Targets: []string{"cpu"},
 		Passes: "buffers"},
 	{Name: "target", Summary: "each kernel lowered, functions as lists of launches", Targets: []string{"cpu"},
-		Passes: "host,program"},
+		Passes: "program,host"},
 	{Name: "binary", Summary: "the artifact", Run: (*compilation).binary},
 }
 
@@ -84,10 +84,10 @@ var transformations = []passes.Pass{
 		Run: passes.With(func(s *passes.State, m *ir.Op, o bufferOptions) error {
 			return buffers.Run(s.Ctx, m, buffers.Options{Align: o.Align})
 		})},
-	{Name: "host", Summary: "lower kernels to bytecode for CPUs", After: []passes.After{{Pass: "buffers", Reason: "bytecode addresses memory by its strides"}},
-		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return host.Run(s.Ctx, m) })},
 	{Name: "program", Summary: "turn functions into lists of launches and copies", After: []passes.After{{Pass: "buffers", Reason: "a launch names the memory it works on"}},
 		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return program.Run(s.Ctx, m) })},
+	{Name: "host", Summary: "lower kernels to bytecode for CPUs", After: []passes.After{{Pass: "program", Reason: "tile.launch is for kernels of the tile dialect"}},
+		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return host.Run(s.Ctx, m) })},
 }
 
 type kernelOptions struct {
