@@ -182,8 +182,9 @@ func reductionKind(r *ir.Op) string {
 // blockSum reduces the rows of the operand of a reduction over rows.
 func (e *emitter) blockSum(r *ir.Op) *ir.Value {
 	f := e.f
-	x := e.operand(r, 0)
-	x = e.broadcast(x, f.axes[f.row].extent, x.Shape()[1], e.actual(f.row), e.actualOf(f.g.operand[r], f.col))
+	_, kept := f.g.split(r, f.g.operand[r])
+	_, cols := f.extentsOf(kept)
+	x := e.broadcast(e.operand(r, 0), f.axes[f.row].extent, cols, e.actual(f.row), e.actualOf(kept, f.col))
 	return e.reduce(reductionKind(r), 0, x)
 }
 

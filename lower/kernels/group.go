@@ -57,28 +57,8 @@ func (g *group) accessDims(v *ir.Value) (dims, bool) {
 	return nil, false
 }
 
-// atoms is the leaves of everything in the group: first those of the anchor, in order.
-func (g *group) atoms() []atom {
-	out := slices.Clone(g.dom.flat(g.anchor))
-	add := func(ds dims) {
-		for _, a := range g.dom.flat(ds) {
-			if !slices.Contains(out, a) {
-				out = append(out, a)
-			}
-		}
-	}
-	for _, op := range g.ops {
-		for _, r := range op.Results() {
-			add(g.dims[r])
-		}
-	}
-	for _, a := range g.accesses {
-		if !a.raw {
-			add(a.dims)
-		}
-	}
-	return out
-}
+// atoms is the leaves of the anchor, in order. Whatever is in the group has some of them.
+func (g *group) atoms() []atom { return g.dom.flat(g.anchor) }
 
 // elements is how many points the atoms have.
 func (d *domain) elements(list []atom) int64 {

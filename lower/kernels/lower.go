@@ -17,7 +17,10 @@ const ReferenceModule = "reference"
 // Run lowers every function of the module that has a body, adds the kernels to the module, and their functions to the
 // nested module @reference.
 func Run(c *ir.Context, module *ir.Op, t Target) error {
-	l := &lowerer{c: c, target: t, module: module, kernels: map[string]*ir.Op{}, names: map[string]int{}, ids: map[any]uint64{}}
+	l := &lowerer{c: c, target: t, module: module, kernels: map[string]*ir.Op{}, names: map[string]bool{}, ids: map[any]uint64{}}
+	for op := range module.Body().Ops() {
+		l.names[ir.SymName(op)] = true
+	}
 	l.reference = builtin.NewModule(c, ReferenceModule, module.Loc())
 	for op := range module.Body().Ops() {
 		if op.Is(fn.Func) && op.Body() != nil {
@@ -36,7 +39,7 @@ type lowerer struct {
 	module    *ir.Op
 	reference *ir.Op
 	kernels   map[string]*ir.Op // by what they do
-	names     map[string]int
+	names     map[string]bool   // taken
 	ids       map[any]uint64
 }
 
@@ -200,10 +203,10 @@ func (l *lowerer) kernel(s *spec) *ir.Op {
 		return k
 	}
 	name := s.name
-	l.names[name]++
-	if n := l.names[name]; n > 1 {
-		name = fmt.Sprintf("%s_%d", name, n)
+	for n := 2; l.names[name]; n++ {
+		name = fmt.Sprintf("%s_%d", s.name, n)
 	}
+	l.names[name] = true
 	k := s.build()
 	k.SetAttr("sym_name", l.c.String(name))
 	l.module.Body().Append(k)

@@ -53,7 +53,7 @@ func (t *trial) need(v *ir.Value, ds dims) bool {
 			return t.need(op.Operand(0), x)
 		}
 		return t.read(v, ds)
-	case !t.p.floating[op]:
+	case !t.p.floating[op] || slices.Contains(t.before, v):
 		return t.read(v, ds)
 	}
 	return t.absorb(op, ds)
@@ -96,7 +96,10 @@ func (g *group) regroup(ds dims, shape []int64) (dims, bool) {
 // read makes the group read v, which an earlier group computes.
 func (t *trial) read(v *ir.Value, ds dims) bool {
 	if !t.reachable(v) {
-		return t.refuse(v)
+		if t.conflict == nil {
+			t.conflict = v
+		}
+		return false
 	}
 	for _, a := range slices.Concat(t.g.accesses, t.accesses) {
 		if a.value == v && !a.raw && !a.partial && t.g.dom.same(a.dims, ds) {
@@ -110,7 +113,10 @@ func (t *trial) read(v *ir.Value, ds dims) bool {
 // readRaw makes the group read v, a table.
 func (t *trial) readRaw(v *ir.Value) bool {
 	if !t.reachable(v) {
-		return t.refuse(v)
+		if t.conflict == nil {
+			t.conflict = v
+		}
+		return false
 	}
 	t.accesses = append(t.accesses, &access{value: v, raw: true})
 	return true
@@ -120,6 +126,9 @@ func (t *trial) readRaw(v *ir.Value) bool {
 func (t *trial) reachable(v *ir.Value) bool {
 	for _, b := range bases(v) {
 		op := b.Op()
+		if _, here := t.dims[b]; here { // what this group computes can't be read back by it
+			return t.refuse(b)
+		}
 		switch h := t.p.home[b]; {
 		case op == nil:
 		case h != nil:
@@ -189,17 +198,7 @@ func (t *trial) add(op *ir.Op, ds dims) {
 
 // repeats reports whether a value with these atoms would be computed more than once in the group: whether it lacks atoms
 // other than those that blocks hold whole.
-func (t *trial) repeats(ds dims) bool {
-	have := t.g.dom.flat(ds)
-	for _, a := range t.g.atoms() {
-		if !slices.Contains(have, a) && !slices.Contains(t.innerLeaves(), a) {
-			return true
-		}
-	}
-	return false
-}
-
-func (t *trial) innerLeaves() []atom { return t.g.dom.leaves(t.g.inner) }
+func (t *trial) repeats(ds dims) bool { return lacks(t.g, ds, nil) }
 
 // absorbGather takes a gather in where blocks are rows of the table.
 func (t *trial) absorbGather(op *ir.Op, ds dims) bool {
@@ -208,7 +207,7 @@ func (t *trial) absorbGather(op *ir.Op, ds dims) bool {
 	if g.kind != loops || len(table.Shape()) != 2 || table.Shape()[1] == 1 || len(g.dom.leaves(ds[k])) != 1 {
 		return t.refuse(op.Result(0))
 	}
-	row, order, inner := g.dom.leaves(ds[k])[0], g.dom.flat(g.anchor), t.innerLeaves()
+	row, order, inner := g.dom.leaves(ds[k])[0], g.dom.flat(g.anchor), g.dom.leaves(g.inner)
 	if order[len(order)-1] != row || len(inner) > 0 && !slices.Equal(inner, []atom{row}) {
 		return t.refuse(op.Result(0))
 	}
@@ -224,7 +223,7 @@ func (t *trial) absorbGather(op *ir.Op, ds dims) bool {
 // absorbRandom takes random numbers in where the group walks their elements in order.
 func (t *trial) absorbRandom(op *ir.Op, ds dims) bool {
 	g := t.g
-	inner := t.innerLeaves()
+	inner := g.dom.leaves(g.inner)
 	order := g.dom.flat(g.anchor)
 	suffix := len(inner) <= len(order) && sameSet(inner, order[len(order)-len(inner):])
 	if !slices.Equal(g.dom.flat(ds), order) || !suffix {

@@ -240,9 +240,6 @@ func (p *preparer) reduction(op *ir.Op) *ir.Value {
 	for tail < len(axes) && axes[len(axes)-1-tail] == int64(rank-1-tail) {
 		tail++
 	}
-	if tail == rank && ir.NumElements(x.Shape()) > p.target.RowElems {
-		tail = 1
-	}
 	if (tail == 0 || tail == len(axes)) && len(axes) == len(op.Attrs().Ints("axes")) {
 		return nil
 	}

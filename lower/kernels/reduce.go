@@ -22,7 +22,41 @@ func (p *planner) reduction(r *ir.Op) {
 	if r.Is(pick) {
 		p.demand(x)
 	}
+	if p.halve(r) {
+		return
+	}
 	p.rootReduction(r)
+}
+
+// halve cuts a large reduction over everything into one over the last dimension and one over the others, so that it has
+// rows.
+func (p *planner) halve(r *ir.Op) bool {
+	x := r.Operand(0)
+	shape := x.Shape()
+	if r.Is(blu.Argmax) || r.Is(pick) || len(r.Result(0).Shape()) > 0 || ir.NumElements(shape) <= p.target.RowElems {
+		return false
+	}
+	last := len(shape) - 1
+	for last > 0 && shape[last] == 1 {
+		last--
+	}
+	if ir.NumElements(shape[:last]) == 1 {
+		return false
+	}
+	axes := func(from, to int) ir.NamedAttr {
+		var list []int64
+		for i := from; i < to; i++ {
+			list = append(list, int64(i))
+		}
+		return ir.NamedAttr{Name: "axes", Value: p.c.I64s(list...)}
+	}
+	inner := ir.NewBuilder(p.c, nil).Before(r).At(r.Loc()).Create(r.Def(), []*ir.Value{x}, axes(last, len(shape)))
+	p.layouts.index[inner] = p.layouts.index[r]
+	r.SetOperand(0, inner.Result(0))
+	r.SetAttr("axes", axes(0, last).Value)
+	p.reduction(inner)
+	p.reduction(r)
+	return true
 }
 
 // recent is how many groups back one may be that a reduction joins only because it reads the same tensors.
@@ -79,10 +113,13 @@ func (p *planner) joinReduction(r *ir.Op, g *group) bool {
 	return true
 }
 
-// lacks reports whether a tensor lacks atoms of the group but those reduced: its reduction would be computed, and stored,
-// more than once.
+// lacks reports whether a tensor lacks atoms of the group other than those reduced: it would be computed, and stored, more
+// than once.
 func lacks(g *group, ds dims, over []atom) bool {
 	have := g.dom.flat(ds)
+	if len(have) == len(g.atoms()) {
+		return false
+	}
 	inner := g.dom.leaves(g.inner)
 	return slices.ContainsFunc(g.atoms(), func(a atom) bool {
 		return !slices.Contains(have, a) && !slices.Contains(inner, a) && !slices.Contains(over, a)

@@ -7,83 +7,106 @@ import (
 	"blutrain/ir"
 )
 
-// referrer writes what a group computes as blu operations on a kernel's inputs.
+// referrer writes what a group computes as blu operations on a kernel's inputs. Inputs are told apart by their place, not
+// by the values this group happens to give them: another group may launch the kernel with others.
 type referrer struct {
 	f    *form
 	b    *blu.Builder
+	args []*ir.Value // one for each input, after those for the operands of a product
 	vals map[*ir.Value]*ir.Value
-	sums map[*ir.Value]*ir.Value // partial results that are inputs
 }
 
 func (f *form) refer(b *blu.Builder, args []*ir.Value) []*ir.Value {
-	r := &referrer{f, b, map[*ir.Value]*ir.Value{}, map[*ir.Value]*ir.Value{}}
-	for i, t := range slices.Concat(f.sides, f.inputs) {
-		r.input(t, args[i])
-	}
+	r := &referrer{f, b, args[len(f.sides):], map[*ir.Value]*ir.Value{}}
 	for _, op := range f.ops {
 		b.At(op.Loc())
-		r.vals[op.Result(0)] = r.op(op)
+		if f.g.kind == product && op == f.g.root {
+			r.vals[op.Result(0)] = r.product(op, args[:2])
+		} else {
+			r.vals[op.Result(0)] = r.op(op)
+		}
 	}
 	var out []*ir.Value
 	for _, t := range f.outputs {
 		if t.sum != nil {
 			out = append(out, r.partial(t))
 		} else {
-			out = append(out, b.ReshapeTo(r.get(t.value), t.shape...))
+			out = append(out, b.ReshapeTo(r.vals[t.value], t.shape...))
 		}
 	}
 	return out
 }
 
-// input gives a value the argument that holds it, seen in the value's shape.
-func (r *referrer) input(t tensor, arg *ir.Value) {
-	switch {
-	case t.from != nil && t.from.partial:
-		r.sums[t.value] = arg
-	case t.perm != nil:
-		v := r.b.ReshapeTo(arg, permuted(t.value.Shape(), t.perm)...)
+// product is the dot, its operands brought back from the order that the kernel has them in.
+func (r *referrer) product(op *ir.Op, args []*ir.Value) *ir.Value {
+	operands := make([]*ir.Value, 2)
+	for i, t := range r.f.sides {
+		operands[i] = r.b.ReshapeTo(args[i], permuted(t.value.Shape(), t.perm)...)
 		if !slices.IsSorted(t.perm) {
-			v = r.b.Transpose(v, inversePerm(t.perm))
+			operands[i] = r.b.Transpose(operands[i], inversePerm(t.perm))
 		}
-		r.vals[t.value] = v
-	case r.vals[t.value] == nil:
-		r.vals[t.value] = r.b.ReshapeTo(arg, t.value.Shape()...)
 	}
+	return r.again(op, operands)
 }
 
-func (r *referrer) get(v *ir.Value) *ir.Value {
-	if r.vals[v] == nil {
-		r.vals[v] = clone(r.b, v.Op(), r.get)
+// again writes an operation on other operands.
+func (r *referrer) again(op *ir.Op, operands []*ir.Value) *ir.Value {
+	return r.b.CreateState(op.Def(), ir.OpState{Loc: op.Loc(), Operands: operands, Attrs: op.Attrs(), Results: op.ResultTypes()}).Result(0)
+}
+
+// value is an operand with the given atoms: what the group computes or reads, or a view of it, or a constant.
+func (r *referrer) value(v *ir.Value, ds dims) *ir.Value {
+	g := r.f.g
+	if w := r.vals[v]; w != nil && g.member(v) {
+		return w
 	}
-	return r.vals[v]
+	if i := r.f.inputAt(v, ds); i >= 0 {
+		return r.b.ReshapeTo(r.args[i], v.Shape()...)
+	}
+	op := v.Op()
+	if isInline(op) {
+		if r.vals[v] == nil {
+			r.vals[v] = r.again(op, nil)
+		}
+		return r.vals[v]
+	}
+	x, _ := (&trial{p: r.f.p, g: g}).backward(op, ds)
+	return r.again(op, []*ir.Value{r.value(op.Operand(0), x)})
 }
 
 func (r *referrer) op(op *ir.Op) *ir.Value {
-	b := r.b
-	y := op.Result(0)
-	if partial := r.sums[y]; partial != nil {
-		n := partial.Shape()[0]
-		x := b.ReshapeTo(partial, append([]int64{n}, y.Shape()...)...)
+	b, f := r.b, r.f
+	if f.finishes(op) {
+		partial := r.args[f.sources[op][0].input]
+		x := b.ReshapeTo(partial, append([]int64{partial.Shape()[0]}, op.Result(0).Shape()...)...)
 		return b.Create(op.Def(), []*ir.Value{x}, ir.NamedAttr{Name: "axes", Value: b.Ctx.I64s(0)}).Result(0)
+	}
+	operands := make([]*ir.Value, op.NumOperands())
+	for i, v := range op.Operands() {
+		if op.Is(blu.Gather) && i == 0 {
+			operands[i] = r.args[f.sources[op][i].input]
+			continue
+		}
+		operands[i] = r.value(v, f.g.operandDims(op, i))
 	}
 	switch op.Def() {
 	case replica:
-		return r.get(op.Operand(0))
+		return operands[0]
 	case pick:
-		x, idx := r.get(op.Operand(0)), r.get(op.Operand(1))
+		x, idx := operands[0], operands[1]
 		shape := x.Shape()
 		axis := int64(len(shape) - 1)
 		classes := b.Iota(axis, b.Ctx.Tensor(shape, idx.Elem()))
 		hit := b.Compare(classes, b.Along(idx, axis, shape), "eq")
 		return b.ReduceSum(b.Select(hit, x, b.SplatLike(x, 0)), []int64{axis})
 	}
-	return clone(b, op, r.get)
+	return r.again(op, operands)
 }
 
 // partial is the partial results of a reduction over rows: those are padded to whole panels, and each panel is reduced.
 func (r *referrer) partial(t tensor) *ir.Value {
 	f, b, red := r.f, r.b, t.sum
-	x := r.get(red.Operand(0))
+	x := r.value(red.Operand(0), f.g.operand[red])
 	whole := f.tensorOf(red.Operand(0), f.g.operand[red], nil)
 	x = b.ReshapeTo(x, whole.shape...)
 	var order []int64

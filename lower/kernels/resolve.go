@@ -91,10 +91,8 @@ func (f *form) operands(op *ir.Op) []source {
 	if g.kind == product && op == g.root || isInline(op) {
 		return nil
 	}
-	for i, a := range g.accesses {
-		if a.partial && a.value == op.Result(0) {
-			return []source{{input: i}}
-		}
+	if f.finishes(op) {
+		return []source{{input: slices.IndexFunc(g.accesses, func(a *access) bool { return a.partial && a.value == op.Result(0) })}}
 	}
 	out := make([]source, op.NumOperands())
 	for i, v := range op.Operands() {
@@ -126,10 +124,8 @@ func (f *form) source(v *ir.Value, ds dims) source {
 	if g.member(v) {
 		return source{member: v, input: -1}
 	}
-	for i, a := range g.accesses {
-		if a.value == v && !a.partial && !a.raw && g.dom.same(a.dims, ds) {
-			return source{input: i}
-		}
+	if i := f.inputAt(v, ds); i >= 0 {
+		return source{input: i}
 	}
 	op := v.Op()
 	if op != nil && isInline(op) {
@@ -143,6 +139,18 @@ func (f *form) source(v *ir.Value, ds dims) source {
 		panic("kernels: a view was not read where it has no atoms")
 	}
 	return f.source(op.Operand(0), x)
+}
+
+// inputAt is the input that is v at the given atoms, or -1.
+func (f *form) inputAt(v *ir.Value, ds dims) int {
+	return slices.IndexFunc(f.g.accesses, func(a *access) bool {
+		return a.value == v && !a.partial && !a.raw && f.g.dom.same(a.dims, ds)
+	})
+}
+
+// finishes reports whether an operation adds up partial results.
+func (f *form) finishes(op *ir.Op) bool {
+	return slices.ContainsFunc(f.g.accesses, func(a *access) bool { return a.partial && a.value == op.Result(0) })
 }
 
 // spaced is a tensor's atoms in its own order and how far apart its points along each lie.
