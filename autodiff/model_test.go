@@ -41,7 +41,7 @@ func newModel(t *testing.T, inputs string, params ...string) *model {
 }
 
 // compiled is an example at the sizes of the stored values, each text replaced as given.
-func compiled(t *testing.T, example, inputs string, sizes map[string]int64, replace ...string) *model {
+func compiled(t *testing.T, example, inputs string, sizes map[string]float64, replace ...string) *model {
 	src, err := os.ReadFile("../examples/" + example)
 	require.NoError(t, err)
 	c := dialects.NewContext()
@@ -52,13 +52,13 @@ func compiled(t *testing.T, example, inputs string, sizes map[string]int64, repl
 
 // gpt2 is gpt2-small with batches of some rows: see test/numbers/scripts/gpt2_small.py.
 func gpt2(t *testing.T, rows int64, replace ...string) *model {
-	sizes := map[string]int64{"V": 97, "T": 32, "L": 2, "H": 2, "C": 32, "B": rows, "S": 24}
+	sizes := map[string]float64{"V": 97, "T": 32, "L": 2, "H": 2, "C": 32, "B": float64(rows), "S": 24}
 	return compiled(t, "gpt2.blu", "gpt2-small.inputs", sizes, replace...)
 }
 
 // llama is llama-small: see test/numbers/scripts/llama_small.py.
 func llama(t *testing.T) *model {
-	sizes := map[string]int64{"V": 97, "L": 2, "H": 4, "K": 2, "C": 32, "F": 48, "B": 2, "S": 24}
+	sizes := map[string]float64{"V": 97, "L": 2, "H": 4, "K": 2, "C": 32, "F": 48, "B": 2, "S": 24}
 	return compiled(t, "llama.blu", "llama-small.inputs", sizes)
 }
 

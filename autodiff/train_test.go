@@ -3,6 +3,7 @@ package autodiff
 import (
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -356,15 +357,23 @@ func TestDropout(t *testing.T) {
 // An error in the source is told at its line, with the calls that lead there.
 func TestErrorInSource(t *testing.T) {
 	m := gpt2(t, 2, "return y + linear(m, out_w, out_b)", "return y + linear(m * cast(m > 0.0, f32), out_w, out_b)")
-	err := Train(m.c, m.module)
+	failure := Train(m.c, m.module)
 	var text strings.Builder
-	require.NoError(t, diag.Render(&text, ir.Diagnostics(err), nil))
-	require.Equal(t, `gpt2.blu:34:36: error: no gradient can pass through a comparison: it gives truth values (stop_gradient says that none is wanted)
-gpt2.blu:45:26: note: called from here
-gpt2.blu:51:26: note: called from here
-gpt2.blu:34:29: note: the gradient is asked for here
-gpt2.blu:50:3: note: loss is minimized
-`, text.String())
+	require.NoError(t, diag.Render(&text, ir.Diagnostics(failure), nil))
+	src, err := os.ReadFile("../examples/gpt2.blu")
+	require.NoError(t, err)
+	line := func(text string) int { // where the example has it
+		before, _, found := strings.Cut(string(src), text)
+		require.True(t, found, text)
+		return 1 + strings.Count(before, "\n")
+	}
+	product, call, loss := line("return y + linear(m, out_w, out_b)"), line("layer.forward(x)"), line("return cross_entropy")
+	require.Equal(t, fmt.Sprintf(`gpt2.blu:%d:36: error: no gradient can pass through a comparison: it gives truth values (stop_gradient says that none is wanted)
+gpt2.blu:%d:26: note: called from here
+gpt2.blu:%d:26: note: called from here
+gpt2.blu:%d:29: note: the gradient is asked for here
+gpt2.blu:%d:3: note: loss is minimized
+`, product, call, loss, product, loss-1), text.String())
 }
 
 func f0(c *ir.Context) *ir.Location { return c.FileLoc("mlp.blu", 50, 3) }

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"blutrain/driver"
 	"blutrain/formats/atomicfile"
 	"blutrain/train/checkpoint"
 )
@@ -95,9 +93,6 @@ func TestKilledAgainAndAgain(t *testing.T) {
 
 // TestResumeIsBitForBitOnCPU: stopped and resumed, and on another number of workers, a run ends in the same bytes.
 func TestResumeIsBitForBitOnCPU(t *testing.T) {
-	if !slices.Contains(driver.Targets, "cpu") {
-		t.Skip("the compiler has no phases for target cpu yet")
-	}
 	w := setUp(t)
 	w.compile("tiny.blx", source, "cpu")
 	end := func(dir string, args ...string) []byte {
