@@ -2,18 +2,16 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"blutrain/artifact"
-	"blutrain/driver"
-	"blutrain/ir"
 )
 
 type inspectCmd struct {
-	File    string `arg:"" type:"existingfile" help:"An artifact (.blx)."`
-	Memory  bool   `help:"Print what memory is for, and by which lines of the source the arena is held at its fullest."`
-	Kernels bool   `help:"Print the kernels and how often each function launches them."`
-	Params  bool   `help:"Print the parameters and how they start."`
+	File   string `arg:"" type:"existingfile" help:"An artifact (.blx)."`
+	Memory bool   `help:"Print what memory is for."`
+	Params bool   `help:"Print the parameters and how they start."`
 }
 
 // Run implements the command.
@@ -23,26 +21,14 @@ func (c *inspectCmd) Run(s *streams) error {
 		return err
 	}
 	m := &a.Manifest
+	if !c.Memory && !c.Params {
+		summary(s, m)
+	}
 	if c.Params {
 		params(s, m)
 	}
 	if c.Memory {
 		memory(s, m)
-	}
-	if c.Memory || c.Kernels {
-		program, err := driver.Program(a)
-		if err != nil {
-			return err
-		}
-		if c.Memory {
-			peaks(s, driver.Peaks(program))
-		}
-		if c.Kernels {
-			kernels(s, program)
-		}
-	}
-	if !c.Params && !c.Memory && !c.Kernels {
-		summary(s, m)
 	}
 	return nil
 }
@@ -101,39 +87,11 @@ func memory(s *streams, m *artifact.Manifest) {
 	line(m.Memory.Optimizer, "optimizer state")
 	line(m.Memory.Arena, "arena")
 	line(m.Memory.Total, "total")
-}
-
-// peaks prints, for each function, the places in the source that hold most of the arena.
-func peaks(s *streams, ps []driver.Peak) {
-	const most = 12
-	for _, p := range ps {
-		fmt.Fprintf(s.out, "\n%s holds %s of the arena at %s\n", p.Function, size(p.Bytes), p.During)
-		rest := driver.Holder{At: "elsewhere"}
-		for i, h := range p.Holders {
-			if i >= most {
-				rest.Bytes, rest.Count = rest.Bytes+h.Bytes, rest.Count+h.Count
-				continue
-			}
-			fmt.Fprintf(s.out, "%12s  %s (%d)\n", size(h.Bytes), h.At, h.Count)
-		}
-		if rest.Count > 0 {
-			fmt.Fprintf(s.out, "%12s  %s (%d)\n", size(rest.Bytes), rest.At, rest.Count)
-		}
+	fs := slices.Clone(m.Functions)
+	slices.SortStableFunc(fs, func(a, b artifact.Function) int { return int(max(-1, min(1, b.Arena-a.Arena))) })
+	for _, f := range fs {
+		line(f.Arena, "arena of "+f.Name)
 	}
-}
-
-func kernels(s *streams, program *ir.Op) {
-	list, functions := driver.Kernels(program)
-	for _, k := range list {
-		var uses []string
-		for i, n := range k.Launches {
-			if n > 0 {
-				uses = append(uses, fmt.Sprintf("%s %d", functions[i], n))
-			}
-		}
-		fmt.Fprintf(s.out, "%-40s %-28s %s\n", k.Name, ir.Range(k.Loc), strings.Join(uses, ", "))
-	}
-	fmt.Fprintf(s.out, "%d kernels\n", len(list))
 }
 
 // size is a size in the largest unit it has at least one of.

@@ -11,9 +11,6 @@ import (
 func (f *function) emit(arena int64) error {
 	e := &emitter{f: f, b: ir.NewBuilder(f.ctx, f.fn.Body()), views: map[string]*ir.Value{}}
 	old := f.operations()
-	if len(f.arena) > 0 {
-		f.fn.SetAttr(PeakAttr, peak(f.ctx, f.arena, old))
-	}
 	for _, op := range old {
 		e.b.Before(op).At(op.Loc())
 		e.copiesBefore(op)

@@ -6,7 +6,6 @@ import (
 	"blutrain/dialects/exec"
 	"blutrain/dialects/mem"
 	"blutrain/ir"
-	"blutrain/lower/buffers"
 )
 
 // Run rewrites the module's functions, parameters and states.
@@ -52,7 +51,6 @@ func function(c *ir.Context, b *ir.Builder, fn *ir.Op) error {
 		{Name: "arena", Value: fn.Attr("mem.arena")},
 		{Name: "mem.interface", Value: fn.Attr("mem.interface")},
 	}})
-	n.SetAttr(buffers.PeakAttr, fn.Attr(buffers.PeakAttr))
 	t := &translator{c: c, b: ir.NewBuilder(c, n.Region(0).AddBlock()), refs: map[*ir.Value]*ir.Value{}}
 	for op := range fn.Body().Ops() {
 		if err := t.op(op); err != nil {
