@@ -61,7 +61,8 @@ func (c *Communicator) WorldRank(r int) int { return c.engine.WorldRank(r) }
 // Traffic counts the bytes this rank sent and received through this group, by operation.
 func (c *Communicator) Traffic() Traffic { return c.engine.Traffic() }
 
-// Abort tells the other ranks that this one gives up, and why; their calls return an error that names it.
+// Abort tells the other ranks that this one gives up, and why; their calls return an error that names it, or the ranks
+// that the reason itself names.
 func (c *Communicator) Abort(reason error) { c.engine.Abort(reason) }
 
 // Close leaves the group. Ranks that still wait for this one get an error.

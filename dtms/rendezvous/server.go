@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"sync"
@@ -58,6 +59,9 @@ func serve(ctx context.Context, c Config) (*Meeting, error) {
 			v.Errors = dtms.RankErrors{{Rank: g.Rank, Fault: dtms.Dead, What: "went away before all ranks had come: " + e.Error()}}
 		}
 	}
+	if v.Errors != nil {
+		s.tell(v, guests)
+	}
 	close(s.quit)
 	listener.Close()
 	for _, g := range guests {
@@ -73,6 +77,32 @@ func serve(ctx context.Context, c Config) (*Meeting, error) {
 		return nil, v.Errors
 	}
 	return &v.Meeting, nil
+}
+
+// tell gives ranks that come after a refusal a moment to learn of it, so that all name the same ranks.
+func (s *server) tell(v verdict, guests []*guest) {
+	waiting := map[int]bool{}
+	for r := 1; r < s.config.Size; r++ {
+		waiting[r] = guests[r] == nil
+	}
+	for _, e := range v.Errors {
+		delete(waiting, e.Rank)
+	}
+	maps.DeleteFunc(waiting, func(_ int, waits bool) bool { return !waits })
+	enough := time.After(patience)
+	for len(waiting) > 0 {
+		select {
+		case g := <-s.arrived:
+			g.conn.SetWriteDeadline(time.Now().Add(HandshakeTimeout))
+			WriteMessage(g.conn, v)
+			g.conn.Close()
+			delete(waiting, g.Rank)
+		case <-s.departed:
+		case <-s.refused:
+		case <-enough:
+			return
+		}
+	}
 }
 
 func (s *server) accept(listener net.Listener) {

@@ -54,7 +54,7 @@ type Node struct {
 	err      error // why the job failed
 	closed   bool
 
-	failed chan struct{} // closed when err is set
+	failed chan struct{} // closed when err is set and all ranks have been told
 	done   chan struct{} // closed by Close
 }
 
@@ -166,15 +166,16 @@ func (n *Node) fail(errs dtms.RankErrors, cause error) {
 	for _, t := range n.incoming {
 		t.cancel()
 	}
-	close(n.failed)
 	n.mu.Unlock()
 
+	// The others are told before this rank's calls return, since the process may end right after.
 	text := encodeAbort(errs)
 	for _, l := range n.links {
 		if l != nil {
 			l.Post(Header{Kind: Abort, Length: uint32(len(text))}, text)
 		}
 	}
+	close(n.failed)
 }
 
 // encodeAbort is the payload of an Abort frame: as many errors as fit.
@@ -238,8 +239,12 @@ func (n *Node) failLeft(rank int, needed string) {
 	n.fail(dtms.RankErrors{{Rank: rank, Fault: dtms.Left, What: "left the job before its part of " + needed}}, nil)
 }
 
-// Abort tells all ranks that this one gives up.
+// Abort tells all ranks that this one gives up, or what is wrong with others where the reason says so.
 func (n *Node) Abort(reason error) {
+	if errs := dtms.Faults(reason); errs != nil {
+		n.fail(errs, nil)
+		return
+	}
 	n.fail(dtms.RankErrors{{Rank: n.rank, Fault: dtms.Failed, What: "gave up: " + reason.Error(), Err: reason}}, nil)
 }
 
@@ -254,6 +259,7 @@ func (n *Node) Leave() {
 	}
 	close(n.done)
 	if failed {
+		<-n.failed // all have been told
 		return
 	}
 	for _, l := range n.links {
