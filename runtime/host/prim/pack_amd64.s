@@ -445,31 +445,35 @@ subbed9:
 	MOVQ    $-1, R10
 	BZHIQ   R9, R10, R10
 	KMOVW   R10, K2
-	MOVQ    R8, R12
-	SHLQ    $+2, R12
+	MOVQ    R8, R9
+	SHLQ    $+2, R9
+	TESTQ   SI, SI
+	JZ      end13
 
 row10:
-	MOVQ DX, R9
-	MOVQ AX, R10
-	MOVQ DI, R11
+	MOVQ DX, R10
+	MOVQ AX, R11
+	MOVQ DI, R12
 	JMP  more12
 
 panel11:
-	VMOVUPS.Z (R9), K1, Z0
-	VMOVUPS   Z0, K1, (R10)
-	ADDQ      R12, R9
-	ADDQ      CX, R10
-	SUBQ      R8, R11
+	VMOVUPS.Z (R10), K1, Z0
+	VMOVUPS   Z0, K1, (R11)
+	ADDQ      R9, R10
+	ADDQ      CX, R11
+	SUBQ      R8, R12
 
 more12:
-	CMPQ      R11, R8
+	CMPQ      R12, R8
 	JGT       panel11
-	VMOVUPS.Z (R9), K2, Z0
-	VMOVUPS   Z0, K2, (R10)
+	VMOVUPS.Z (R10), K2, Z0
+	VMOVUPS   Z0, K2, (R11)
 	ADDQ      BX, DX
-	ADDQ      R12, AX
+	ADDQ      R9, AX
 	DECQ      SI
 	JNZ       row10
+
+end13:
 	VZEROUPPER
 	RET
 
@@ -537,35 +541,39 @@ subbed15:
 	MOVQ    $-1, R10
 	BZHIQ   R9, R10, R10
 	KMOVW   R10, K4
-	MOVQ    R8, R12
-	SHLQ    $+2, R12
+	MOVQ    R8, R9
+	SHLQ    $+2, R9
+	TESTQ   SI, SI
+	JZ      end19
 
 row16:
-	MOVQ DX, R9
-	MOVQ AX, R10
-	MOVQ DI, R11
+	MOVQ DX, R10
+	MOVQ AX, R11
+	MOVQ DI, R12
 	JMP  more18
 
 panel17:
-	VMOVUPS.Z (R9), K1, Z0
-	VMOVUPS   Z0, K1, (R10)
-	VMOVUPS.Z 64(R9), K2, Z1
-	VMOVUPS   Z1, K2, 64(R10)
-	ADDQ      R12, R9
-	ADDQ      CX, R10
-	SUBQ      R8, R11
+	VMOVUPS.Z (R10), K1, Z0
+	VMOVUPS   Z0, (R11)
+	VMOVUPS.Z 64(R10), K2, Z1
+	VMOVUPS   Z1, 64(R11)
+	ADDQ      R9, R10
+	ADDQ      CX, R11
+	SUBQ      R8, R12
 
 more18:
-	CMPQ      R11, R8
+	CMPQ      R12, R8
 	JGT       panel17
-	VMOVUPS.Z (R9), K3, Z0
-	VMOVUPS   Z0, K3, (R10)
-	VMOVUPS.Z 64(R9), K4, Z1
-	VMOVUPS   Z1, K4, 64(R10)
+	VMOVUPS.Z (R10), K3, Z0
+	VMOVUPS   Z0, K3, (R11)
+	VMOVUPS.Z 64(R10), K4, Z1
+	VMOVUPS   Z1, K4, 64(R11)
 	ADDQ      BX, DX
-	ADDQ      R12, AX
+	ADDQ      R9, AX
 	DECQ      SI
 	JNZ       row16
+
+end19:
 	VZEROUPPER
 	RET
 
@@ -584,42 +592,132 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $0-48
 	NEGQ    R9
 	LEAQ    lanes<>+0(SB), R8
 	VMOVDQU 32(R8)(R9*4), Y15
+	MOVQ    $+8, R8
+	CMPQ    SI, $+8
+	JEQ     over23
+	MOVQ    $+10, R8
+	MOVQ    SI, R9
+	SHLQ    $+2, R9
+	CMPQ    R9, CX
+	JNE     overDone24
+	CMPQ    SI, $+4
+	JLT     overDone24
 
+over23:
+	CMPQ    DI, R8
+	JLT     overDone24
+	MOVQ    DX, R9
+	VMOVUPS (R9), Y0
+	CMPQ    SI, $+1
+	JLE     loaded25
+	ADDQ    BX, R9
+	VMOVUPS (R9), Y1
+	CMPQ    SI, $+2
+	JLE     loaded25
+	ADDQ    BX, R9
+	VMOVUPS (R9), Y2
+	CMPQ    SI, $+3
+	JLE     loaded25
+	ADDQ    BX, R9
+	VMOVUPS (R9), Y3
+	CMPQ    SI, $+4
+	JLE     loaded25
+	ADDQ    BX, R9
+	VMOVUPS (R9), Y4
+	CMPQ    SI, $+5
+	JLE     loaded25
+	ADDQ    BX, R9
+	VMOVUPS (R9), Y5
+	CMPQ    SI, $+6
+	JLE     loaded25
+	ADDQ    BX, R9
+	VMOVUPS (R9), Y6
+	CMPQ    SI, $+7
+	JLE     loaded25
+	ADDQ    BX, R9
+	VMOVUPS (R9), Y7
+
+loaded25:
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y9
+	VUNPCKLPS  Y3, Y2, Y0
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKHPD  Y0, Y8, Y1
+	VUNPCKLPD  Y0, Y8, Y0
+	VUNPCKHPD  Y2, Y9, Y3
+	VUNPCKLPD  Y2, Y9, Y2
+	VUNPCKLPS  Y5, Y4, Y8
+	VUNPCKHPS  Y5, Y4, Y9
+	VUNPCKLPS  Y7, Y6, Y4
+	VUNPCKHPS  Y7, Y6, Y6
+	VUNPCKHPD  Y4, Y8, Y5
+	VUNPCKLPD  Y4, Y8, Y4
+	VUNPCKHPD  Y6, Y9, Y7
+	VUNPCKLPD  Y6, Y9, Y6
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y4
+	VPERM2F128 $0x20, Y5, Y1, Y9
+	VPERM2F128 $0x31, Y5, Y1, Y5
+	VPERM2F128 $0x20, Y6, Y2, Y10
+	VPERM2F128 $0x31, Y6, Y2, Y6
+	VPERM2F128 $0x20, Y7, Y3, Y11
+	VPERM2F128 $0x31, Y7, Y3, Y7
+	VMOVUPS    Y8, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y9, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y10, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y11, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y4, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y5, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y6, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y7, (AX)
+	ADDQ       CX, AX
+	ADDQ       $+32, DX
+	SUBQ       $+8, DI
+	JMP        over23
+
+overDone24:
 full20:
 	CMPQ    DI, $+8
 	JLT     tail21
 	MOVQ    DX, R8
 	VMOVUPS (R8), Y0
 	CMPQ    SI, $+1
-	JLE     loaded23
+	JLE     loaded27
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y1
 	CMPQ    SI, $+2
-	JLE     loaded23
+	JLE     loaded27
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y2
 	CMPQ    SI, $+3
-	JLE     loaded23
+	JLE     loaded27
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y3
 	CMPQ    SI, $+4
-	JLE     loaded23
+	JLE     loaded27
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y4
 	CMPQ    SI, $+5
-	JLE     loaded23
+	JLE     loaded27
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y5
 	CMPQ    SI, $+6
-	JLE     loaded23
+	JLE     loaded27
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y6
 	CMPQ    SI, $+7
-	JLE     loaded23
+	JLE     loaded27
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y7
 
-loaded23:
+loaded27:
 	VUNPCKLPS  Y1, Y0, Y8
 	VUNPCKHPS  Y1, Y0, Y9
 	VUNPCKLPS  Y3, Y2, Y0
@@ -673,35 +771,35 @@ tail21:
 	VMOVDQU    32(R8)(R9*4), Y14
 	VMASKMOVPS (DX), Y14, Y0
 	CMPQ       SI, $+1
-	JLE        loaded25
+	JLE        loaded29
 	ADDQ       BX, DX
 	VMASKMOVPS (DX), Y14, Y1
 	CMPQ       SI, $+2
-	JLE        loaded25
+	JLE        loaded29
 	ADDQ       BX, DX
 	VMASKMOVPS (DX), Y14, Y2
 	CMPQ       SI, $+3
-	JLE        loaded25
+	JLE        loaded29
 	ADDQ       BX, DX
 	VMASKMOVPS (DX), Y14, Y3
 	CMPQ       SI, $+4
-	JLE        loaded25
+	JLE        loaded29
 	ADDQ       BX, DX
 	VMASKMOVPS (DX), Y14, Y4
 	CMPQ       SI, $+5
-	JLE        loaded25
+	JLE        loaded29
 	ADDQ       BX, DX
 	VMASKMOVPS (DX), Y14, Y5
 	CMPQ       SI, $+6
-	JLE        loaded25
+	JLE        loaded29
 	ADDQ       BX, DX
 	VMASKMOVPS (DX), Y14, Y6
 	CMPQ       SI, $+7
-	JLE        loaded25
+	JLE        loaded29
 	ADDQ       BX, DX
 	VMASKMOVPS (DX), Y14, Y7
 
-loaded25:
+loaded29:
 	VUNPCKLPS  Y1, Y0, Y8
 	VUNPCKHPS  Y1, Y0, Y9
 	VUNPCKLPS  Y3, Y2, Y0
@@ -729,35 +827,35 @@ loaded25:
 	VMASKMOVPS Y8, Y15, (AX)
 	ADDQ       CX, AX
 	CMPQ       DI, $+1
-	JLE        stored26
+	JLE        stored30
 	VMASKMOVPS Y9, Y15, (AX)
 	ADDQ       CX, AX
 	CMPQ       DI, $+2
-	JLE        stored26
+	JLE        stored30
 	VMASKMOVPS Y10, Y15, (AX)
 	ADDQ       CX, AX
 	CMPQ       DI, $+3
-	JLE        stored26
+	JLE        stored30
 	VMASKMOVPS Y11, Y15, (AX)
 	ADDQ       CX, AX
 	CMPQ       DI, $+4
-	JLE        stored26
+	JLE        stored30
 	VMASKMOVPS Y4, Y15, (AX)
 	ADDQ       CX, AX
 	CMPQ       DI, $+5
-	JLE        stored26
+	JLE        stored30
 	VMASKMOVPS Y5, Y15, (AX)
 	ADDQ       CX, AX
 	CMPQ       DI, $+6
-	JLE        stored26
+	JLE        stored30
 	VMASKMOVPS Y6, Y15, (AX)
 	ADDQ       CX, AX
 	CMPQ       DI, $+7
-	JLE        stored26
+	JLE        stored30
 	VMASKMOVPS Y7, Y15, (AX)
 	ADDQ       CX, AX
 
-stored26:
+stored30:
 end22:
 	VZEROUPPER
 	RET
@@ -788,13 +886,13 @@ TEXT ·copyPanels1AVX2(SB), NOSPLIT, $0-56
 	VMOVDQU 32(R9)(R10*4), Y2
 	MOVQ    DI, R9
 
-sub27:
+sub31:
 	CMPQ R9, R8
-	JLE  subbed28
+	JLE  subbed32
 	SUBQ R8, R9
-	JMP  sub27
+	JMP  sub31
 
-subbed28:
+subbed32:
 	SUBQ    $+0, R9
 	XORQ    R10, R10
 	CMPQ    R9, R10
@@ -806,31 +904,69 @@ subbed28:
 	NEGQ    R10
 	LEAQ    lanes<>+0(SB), R9
 	VMOVDQU 32(R9)(R10*4), Y4
-	MOVQ    R8, R12
-	SHLQ    $+2, R12
+	MOVQ    R8, R9
+	SHLQ    $+2, R9
+	CMPQ    R8, $+4
+	JLT     masked33
+	DECQ    SI
+	TESTQ   SI, SI
+	JZ      end37
 
-row29:
-	MOVQ DX, R9
-	MOVQ AX, R10
-	MOVQ DI, R11
-	JMP  more31
+row34:
+	MOVQ DX, R10
+	MOVQ AX, R11
+	MOVQ DI, R12
+	JMP  more36
 
-panel30:
-	VMASKMOVPS (R9), Y2, Y0
-	VMASKMOVPS Y0, Y2, (R10)
-	ADDQ       R12, R9
-	ADDQ       CX, R10
-	SUBQ       R8, R11
+panel35:
+	VMASKMOVPS (R10), Y2, Y0
+	VMOVUPS    Y0, (R11)
+	ADDQ       R9, R10
+	ADDQ       CX, R11
+	SUBQ       R8, R12
 
-more31:
-	CMPQ       R11, R8
-	JGT        panel30
-	VMASKMOVPS (R9), Y4, Y0
-	VMASKMOVPS Y0, Y4, (R10)
+more36:
+	CMPQ       R12, R8
+	JGT        panel35
+	VMASKMOVPS (R10), Y4, Y0
+	VMOVUPS    Y0, (R11)
 	ADDQ       BX, DX
-	ADDQ       R12, AX
+	ADDQ       R9, AX
 	DECQ       SI
-	JNZ        row29
+	JNZ        row34
+
+end37:
+	XORQ SI, SI
+	INCQ SI
+
+masked33:
+	TESTQ SI, SI
+	JZ    end41
+
+row38:
+	MOVQ DX, R10
+	MOVQ AX, R11
+	MOVQ DI, R12
+	JMP  more40
+
+panel39:
+	VMASKMOVPS (R10), Y2, Y0
+	VMASKMOVPS Y0, Y2, (R11)
+	ADDQ       R9, R10
+	ADDQ       CX, R11
+	SUBQ       R8, R12
+
+more40:
+	CMPQ       R12, R8
+	JGT        panel39
+	VMASKMOVPS (R10), Y4, Y0
+	VMASKMOVPS Y0, Y4, (R11)
+	ADDQ       BX, DX
+	ADDQ       R9, AX
+	DECQ       SI
+	JNZ        row38
+
+end41:
 	VZEROUPPER
 	RET
 
@@ -872,13 +1008,13 @@ TEXT ·copyPanels2AVX2(SB), NOSPLIT, $0-56
 	VMOVDQU 32(R9)(R10*4), Y3
 	MOVQ    DI, R9
 
-sub33:
+sub42:
 	CMPQ R9, R8
-	JLE  subbed34
+	JLE  subbed43
 	SUBQ R8, R9
-	JMP  sub33
+	JMP  sub42
 
-subbed34:
+subbed43:
 	MOVQ    R9, R10
 	SUBQ    $+0, R10
 	XORQ    R11, R11
@@ -902,34 +1038,38 @@ subbed34:
 	NEGQ    R10
 	LEAQ    lanes<>+0(SB), R9
 	VMOVDQU 32(R9)(R10*4), Y5
-	MOVQ    R8, R12
-	SHLQ    $+2, R12
+	MOVQ    R8, R9
+	SHLQ    $+2, R9
+	TESTQ   SI, SI
+	JZ      end47
 
-row35:
-	MOVQ DX, R9
-	MOVQ AX, R10
-	MOVQ DI, R11
-	JMP  more37
+row44:
+	MOVQ DX, R10
+	MOVQ AX, R11
+	MOVQ DI, R12
+	JMP  more46
 
-panel36:
-	VMASKMOVPS (R9), Y2, Y0
-	VMASKMOVPS Y0, Y2, (R10)
-	VMASKMOVPS 32(R9), Y3, Y1
-	VMASKMOVPS Y1, Y3, 32(R10)
-	ADDQ       R12, R9
-	ADDQ       CX, R10
-	SUBQ       R8, R11
+panel45:
+	VMASKMOVPS (R10), Y2, Y0
+	VMOVUPS    Y0, (R11)
+	VMASKMOVPS 32(R10), Y3, Y1
+	VMOVUPS    Y1, 32(R11)
+	ADDQ       R9, R10
+	ADDQ       CX, R11
+	SUBQ       R8, R12
 
-more37:
-	CMPQ       R11, R8
-	JGT        panel36
-	VMASKMOVPS (R9), Y4, Y0
-	VMASKMOVPS Y0, Y4, (R10)
-	VMASKMOVPS 32(R9), Y5, Y1
-	VMASKMOVPS Y1, Y5, 32(R10)
+more46:
+	CMPQ       R12, R8
+	JGT        panel45
+	VMASKMOVPS (R10), Y4, Y0
+	VMASKMOVPS Y0, Y4, (R11)
+	VMASKMOVPS 32(R10), Y5, Y1
+	VMASKMOVPS Y1, Y5, 32(R11)
 	ADDQ       BX, DX
-	ADDQ       R12, AX
+	ADDQ       R9, AX
 	DECQ       SI
-	JNZ        row35
+	JNZ        row44
+
+end47:
 	VZEROUPPER
 	RET

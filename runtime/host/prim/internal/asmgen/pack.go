@@ -31,16 +31,17 @@ func transpose(a *asm, t tileISA) {
 	a.SHLQ(imm(2), x.lds)
 	x.rowMask = x.maskOf(x.rows, 15)
 	full, tail, end := a.label("full"), a.label("tail"), a.label("end")
+	if t.lanes == 8 {
+		x.overTiles()
+	}
 	a.Label(full)
 	a.cmpJump(x.k, imm(t.lanes), a.JLT, tail)
-	x.tile(false)
-	a.ADDQ(imm(4*t.lanes), x.src)
-	a.SUBQ(imm(t.lanes), x.k)
-	a.JMP(operand.LabelRef(full))
+	x.tile(false, false)
+	x.nextTile(full)
 	a.Label(tail)
 	a.TESTQ(x.k, x.k)
 	a.JZ(operand.LabelRef(end))
-	x.tile(true)
+	x.tile(true, false)
 	a.Label(end)
 	a.ret()
 }
@@ -50,6 +51,33 @@ type transposer struct {
 	t                           tileISA
 	dst, ldd, src, lds, rows, k reg.GPVirtual
 	rowMask, colMask            reg.Register
+}
+
+func (x *transposer) nextTile(loop string) {
+	x.ADDQ(imm(4*x.t.lanes), x.src)
+	x.SUBQ(imm(x.t.lanes), x.k)
+	x.JMP(operand.LabelRef(loop))
+}
+
+// overTiles does tiles whose columns may be stored in whole vectors, which masked stores are
+// slow beside: those with all rows; and, where columns follow each other and have 4 rows or
+// more, all but what the last two columns need, since what reaches into the next columns
+// is overwritten.
+func (x *transposer) overTiles() {
+	need, ldd := x.GP64(), x.GP64()
+	loop, done := x.label("over"), x.label("overDone")
+	x.MOVQ(operand.I32(8), need)
+	x.cmpJump(x.rows, imm(8), x.JEQ, loop)
+	x.MOVQ(operand.I32(10), need)
+	x.MOVQ(x.rows, ldd)
+	x.SHLQ(imm(2), ldd)
+	x.cmpJump(ldd, x.ldd, x.JNE, done)
+	x.cmpJump(x.rows, imm(4), x.JLT, done)
+	x.Label(loop)
+	x.cmpJump(x.k, need, x.JLT, done)
+	x.tile(false, true)
+	x.nextTile(loop)
+	x.Label(done)
 }
 
 // maskOf makes the mask of the first n lanes; on AVX2 in register v.
@@ -80,8 +108,9 @@ func (a *asm) vmask(n reg.GPVirtual, v reg.Register) {
 }
 
 // tile transposes lanes rows by lanes columns. Rows that don't exist are not
-// loaded: what the registers hold then goes to lanes that the mask drops.
-func (x *transposer) tile(tail bool) {
+// loaded: what the registers hold then goes to lanes that the mask drops, or that
+// the next column overwrites.
+func (x *transposer) tile(tail, over bool) {
 	n := x.t.lanes
 	if tail {
 		x.colMask = x.maskOf(x.k, 14)
@@ -112,9 +141,12 @@ func (x *transposer) tile(tail bool) {
 		if tail && c > 0 {
 			x.cmpJump(x.k, imm(c), x.JLE, stored)
 		}
-		if n == 16 {
+		switch {
+		case over:
+			x.VMOVUPS(v, mem(x.dst, 0))
+		case n == 16:
 			x.VMOVUPS(v, x.rowMask, mem(x.dst, 0))
-		} else {
+		default:
 			x.VMASKMOVPS(v, x.rowMask, mem(x.dst, 0))
 		}
 		x.ADDQ(x.ldd, x.dst)
@@ -183,46 +215,66 @@ func copyPanels(a *asm, t tileISA, vectors int) {
 	name := fmt.Sprintf("copyPanels%d%s", vectors, t.name)
 	a.fn(name, fmt.Sprintf("%s writes dst[q*stride+p*pw+c] = src[p*lds+q*pw+c] for p < k, c < pw <= %d, q*pw+c < width.",
 		name, vectors*t.lanes), "func(dst *float32, stride int, src *float32, lds, k, width, pw int)")
-	dst, stride, src, lds := a.load("dst"), a.load("stride"), a.load("src"), a.load("lds")
-	k, width, pw := a.load("k"), a.load("width"), a.load("pw")
 	c := &panelCopier{asm: a, t: t, vectors: vectors}
-	a.SHLQ(imm(2), stride)
-	a.SHLQ(imm(2), lds)
-	c.full = c.masks(pw, 2)
+	c.dst, c.stride, c.src, c.lds = a.load("dst"), a.load("stride"), a.load("src"), a.load("lds")
+	k := a.load("k")
+	c.width, c.pw = a.load("width"), a.load("pw")
+	a.SHLQ(imm(2), c.stride)
+	a.SHLQ(imm(2), c.lds)
+	c.full = c.masks(c.pw, 2)
 	left := a.GP64() // width of the last panel, 1..pw
-	c.remainder(width, pw, left)
+	c.remainder(c.width, c.pw, left)
 	c.part = c.masks(left, 4)
-	row, panel, more, last := a.label("row"), a.label("panel"), a.label("more"), a.label("last")
-	from, to, w := a.GP64(), a.GP64(), a.GP64()
-	step := a.GP64()
-	a.MOVQ(pw, step)
-	a.SHLQ(imm(2), step)
-	a.Label(row)
-	a.MOVQ(src, from)
-	a.MOVQ(dst, to)
-	a.MOVQ(width, w)
-	a.JMP(operand.LabelRef(more))
-	a.Label(panel)
-	c.copy(from, to, c.full)
-	a.ADDQ(step, from)
-	a.ADDQ(stride, to)
-	a.SUBQ(pw, w)
-	a.Label(more)
-	a.cmpJump(w, pw, a.JGT, panel)
-	a.Label(last)
-	c.copy(from, to, c.part)
-	a.ADDQ(lds, src)
-	a.ADDQ(step, dst)
-	a.DECQ(k)
-	a.JNZ(operand.LabelRef(row))
+	c.step = a.GP64()
+	a.MOVQ(c.pw, c.step)
+	a.SHLQ(imm(2), c.step)
+	if vectors == 1 && t.lanes == 8 {
+		// Masked stores are slow here. Rows but the last may be stored in whole vectors, which
+		// reach into the next rows and are overwritten, and not beyond them if pw >= 4.
+		masked := a.label("masked")
+		a.cmpJump(c.pw, imm(4), a.JLT, masked)
+		a.DECQ(k)
+		c.rows(k, true)
+		a.XORQ(k, k)
+		a.INCQ(k)
+		a.Label(masked)
+	}
+	c.rows(k, false)
 	a.ret()
 }
 
 type panelCopier struct {
 	*asm
-	t          tileISA
-	vectors    int
-	full, part []reg.Register
+	t                                      tileISA
+	vectors                                int
+	full, part                             []reg.Register
+	dst, stride, src, lds, width, pw, step reg.GPVirtual
+}
+
+// rows copies n rows, each to all panels.
+func (c *panelCopier) rows(n reg.GPVirtual, over bool) {
+	row, panel, more, end := c.label("row"), c.label("panel"), c.label("more"), c.label("end")
+	from, to, w := c.GP64(), c.GP64(), c.GP64()
+	c.TESTQ(n, n)
+	c.JZ(operand.LabelRef(end))
+	c.Label(row)
+	c.MOVQ(c.src, from)
+	c.MOVQ(c.dst, to)
+	c.MOVQ(c.width, w)
+	c.JMP(operand.LabelRef(more))
+	c.Label(panel)
+	c.copy(from, to, c.full, over || c.vectors == 2)
+	c.ADDQ(c.step, from)
+	c.ADDQ(c.stride, to)
+	c.SUBQ(c.pw, w)
+	c.Label(more)
+	c.cmpJump(w, c.pw, c.JGT, panel)
+	c.copy(from, to, c.part, over)
+	c.ADDQ(c.lds, c.src)
+	c.ADDQ(c.step, c.dst)
+	c.DECQ(n)
+	c.JNZ(operand.LabelRef(row))
+	c.Label(end)
 }
 
 // remainder sets left to width - pw*(panels-1).
@@ -259,15 +311,23 @@ func (c *panelCopier) masks(n reg.GPVirtual, v int) []reg.Register {
 	return out
 }
 
-func (c *panelCopier) copy(from, to reg.GPVirtual, masks []reg.Register) {
+// copy moves one row of a panel: the lanes of the masks, but stores whole vectors if
+// over is set.
+func (c *panelCopier) copy(from, to reg.GPVirtual, masks []reg.Register, over bool) {
 	for j, m := range masks {
-		v, disp := c.t.v[j], 4*c.t.lanes*j
+		v, src, dst := c.t.v[j], mem(from, 4*c.t.lanes*j), mem(to, 4*c.t.lanes*j)
 		if c.t.lanes == 16 {
-			c.VMOVUPS_Z(mem(from, disp), m, v)
-			c.VMOVUPS(v, m, mem(to, disp))
+			c.VMOVUPS_Z(src, m, v)
 		} else {
-			c.VMASKMOVPS(mem(from, disp), m, v)
-			c.VMASKMOVPS(v, m, mem(to, disp))
+			c.VMASKMOVPS(src, m, v)
+		}
+		switch {
+		case over:
+			c.VMOVUPS(v, dst)
+		case c.t.lanes == 16:
+			c.VMOVUPS(v, m, dst)
+		default:
+			c.VMASKMOVPS(v, m, dst)
 		}
 	}
 }
