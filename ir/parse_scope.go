@@ -9,8 +9,8 @@ type scope struct {
 	names map[string]named // for the others
 	// defined is the names in order of definition, so that those of a region can be forgotten at its end.
 	defined []string
-	// forward is the values used before their definition, by name and index, in order of first use.
-	forward []*forwardRef
+	// forward is the values used before their definition, by name.
+	forward map[string][]*forwardRef
 }
 
 // named is what one name stands for: count consecutive results of an operation, or one block argument.
@@ -19,6 +19,7 @@ type named struct {
 	count int32
 }
 
+// forwardRef stands for one value until it is defined.
 type forwardRef struct {
 	name  string
 	index int
@@ -76,13 +77,22 @@ func (s *scope) forget(n int) {
 	s.defined = s.defined[:n]
 }
 
-func (p *parser) pushScope() { p.scope = &scope{outer: p.scope, names: map[string]named{}} }
+func (p *parser) pushScope() {
+	p.scope = &scope{outer: p.scope, names: map[string]named{}, forward: map[string][]*forwardRef{}}
+}
 
 // popScope ends the scope of an isolated operation: what was used in it must have been defined.
 func (p *parser) popScope() {
-	if len(p.scope.forward) > 0 {
-		f := p.scope.forward[0]
-		p.fail(f.at, "%%%s is used but never defined", f.spelling())
+	var first *forwardRef
+	for _, fs := range p.scope.forward { // the earliest: the order of the map doesn't matter
+		for _, f := range fs {
+			if first == nil || f.at < first.at {
+				first = f
+			}
+		}
+	}
+	if first != nil {
+		p.fail(first.at, "%%%s is used but never defined", first.spelling())
 	}
 	p.scope = p.scope.outer
 }
@@ -100,14 +110,14 @@ func (p *parser) define(at int, name string, v *Value, count int) {
 		p.fail(at, "%%%s is defined twice", name)
 	}
 	p.scope.set(name, named{v, int32(count)})
-	if len(p.scope.forward) == 0 {
+	fs := p.scope.forward[name]
+	if len(fs) == 0 {
 		return
 	}
-	rest := p.scope.forward[:0]
-	for _, f := range p.scope.forward {
-		if f.name != name || f.index >= count {
-			rest = append(rest, f)
-			continue
+	delete(p.scope.forward, name)
+	for _, f := range fs {
+		if f.index >= count {
+			p.fail(f.at, "%%%s has %d results: there is no #%d", name, count, f.index)
 		}
 		def := nth(v, f.index)
 		if def.typ != f.value.typ {
@@ -115,8 +125,6 @@ func (p *parser) define(at int, name string, v *Value, count int) {
 		}
 		f.value.ReplaceAllUsesWith(def)
 	}
-	clear(p.scope.forward[len(rest):])
-	p.scope.forward = rest
 }
 
 // nth is the value index places after v among the results v belongs to.
@@ -146,8 +154,8 @@ func (p *parser) resolve(o operand, t Type) *Value {
 		}
 		return v
 	}
-	for _, f := range p.scope.forward {
-		if f.name == o.name && f.index == o.index {
+	for _, f := range p.scope.forward[o.name] {
+		if f.index == o.index {
 			if f.value.typ != t {
 				p.fail(o.at, "%%%s is used with type %s and, before, with type %s", f.spelling(), t, f.value.typ)
 			}
@@ -155,7 +163,7 @@ func (p *parser) resolve(o operand, t Type) *Value {
 		}
 	}
 	f := &forwardRef{p.keep(o.name), o.index, &Value{typ: t}, o.at}
-	p.scope.forward = append(p.scope.forward, f)
+	p.scope.forward[f.name] = append(p.scope.forward[f.name], f)
 	return f.value
 }
 

@@ -116,6 +116,7 @@ func TestParseErrors(t *testing.T) {
 		{"twice", "%x = test.op : () -> f32\n%x = test.op : () -> f32", "2:1: error: %x is defined twice"},
 		{"type of use", "%x = test.op : () -> f32\ntest.op %x : (f64) -> ()", "2:9: error: %x has type f32, the signature says f64"},
 		{"type of forward use", "test.op %x : (f64) -> ()\n%x = test.op : () -> f32", "1:9: error: %x is used with type f64 but defined with type f32"},
+		{"result number of forward use", "test.op %x#2 : (f32) -> ()\n%x:2 = test.op : () -> (f32, f32)", "1:9: error: %x has 2 results: there is no #2"},
 		{"result number", "%x:2 = test.op : () -> (f32, f32)\ntest.op %x#2 : (f32) -> ()", "2:9: error: %x has 2 results: there is no #2"},
 		{"result count", "%x:2 = test.op : () -> f32", "1:1: error: test.op has 1 results, 2 are named"},
 		{"operand count", "%x = test.op : () -> f32\ntest.op %x : (f32, f32) -> ()", "2:14: error: the signature of test.op has 2 operand types for 1 operands"},
