@@ -17,12 +17,16 @@ var Table = []Pass{
 	{Name: "dce", Summary: "drop operations without effect or use, and private symbols that nothing refers to", Run: Plain(dce),
 		After: []After{{"inline", "functions are unused only once they are inlined"}}},
 	{Name: "inline", Summary: "replace calls of private functions by their bodies", Run: Plain(inline)},
+	{Name: "precision", Summary: "make products keep the promise of a precision", Run: With(precision),
+		Options: PrecisionOptions{Mode: "fp32", Target: "cpu"},
+		After:   []After{{"inline", "what a function's arguments are rounded to is known where it is called"}}},
 	{Name: "recompute", Summary: "compute values again where they are used late, instead of keeping them", Run: With(recomputeValues),
 		Options: RecomputeOptions{Mode: string(recompute.None)},
 		After: []After{
 			{"canonicalize", "the forms that rewriting leaves are those whose memory is estimated"},
 			{"cse", "it would merge copies with each other, and of equal values one is recomputed and one is kept"},
 			{"dce", "dead operations count as memory and work"},
+			{"precision", "rounded operands are values too, which cost little to compute again"},
 		}},
 }
 
