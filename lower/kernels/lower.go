@@ -67,6 +67,7 @@ type port struct {
 type body struct {
 	b        *blu.Builder
 	env      map[*ir.Value]*ir.Value
+	results  map[*ir.Value]*ir.Value // of launches, in the shape that the kernel gives them
 	partials map[*ir.Op]*ir.Value
 	shaped   map[shapedKey]*ir.Value
 }
@@ -78,7 +79,7 @@ type shapedKey struct {
 
 func (l *lowerer) function(f *ir.Op) error {
 	origin := prepare(l.c, f, l.target)
-	p, err := plan(l.c, f, l.target)
+	p, err := plan(l.c, f, l.target, origin)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (l *lowerer) function(f *ir.Op) error {
 			old = append(old, op)
 		}
 	}
-	n := &body{b: blu.On(ir.NewBuilder(l.c, nil).Before(ret)), env: map[*ir.Value]*ir.Value{}, partials: map[*ir.Op]*ir.Value{}, shaped: map[shapedKey]*ir.Value{}}
+	n := &body{b: blu.On(ir.NewBuilder(l.c, nil).Before(ret)), env: map[*ir.Value]*ir.Value{}, results: map[*ir.Value]*ir.Value{}, partials: map[*ir.Op]*ir.Value{}, shaped: map[shapedKey]*ir.Value{}}
 	for _, a := range f.Body().Args() {
 		n.env[a] = a
 	}
@@ -100,7 +101,7 @@ func (l *lowerer) function(f *ir.Op) error {
 				return err
 			}
 		} else {
-			s = l.formSpec(p.resolve(g), origin)
+			s = l.formSpec(p.resolve(g))
 		}
 		n.launch(l, s)
 	}
@@ -133,7 +134,7 @@ func (n *body) launch(l *lowerer, s *spec) {
 		if out.sum != nil {
 			n.partials[out.sum] = op.Result(i)
 		} else {
-			n.env[out.value] = n.b.ReshapeTo(op.Result(i), out.value.Shape()...)
+			n.results[out.value] = op.Result(i)
 		}
 	}
 }
@@ -141,6 +142,9 @@ func (n *body) launch(l *lowerer, s *spec) {
 func (n *body) input(in port) *ir.Value {
 	if in.sum != nil {
 		return n.reshape(n.partials[in.sum], in.shape)
+	}
+	if w := n.results[in.value]; w != nil && in.perm == nil && slices.Equal(w.Shape(), in.shape) {
+		return w
 	}
 	v := n.get(in.value)
 	if in.perm != nil && !slices.IsSorted(in.perm) {
@@ -179,6 +183,10 @@ func (n *body) transpose(v *ir.Value, perm []int64) *ir.Value {
 func (n *body) get(v *ir.Value) *ir.Value {
 	if w := n.env[v]; w != nil {
 		return w
+	}
+	if w := n.results[v]; w != nil {
+		n.env[v] = n.reshape(w, v.Shape())
+		return n.env[v]
 	}
 	op := v.Op()
 	if !isView(op) && !op.Is(blu.Constant) {

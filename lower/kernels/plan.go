@@ -21,12 +21,13 @@ type planner struct {
 	readers  map[*ir.Value]*group // the last group that reads a value
 	last     *group               // the last group made for floating operations
 	needs    needs
+	origin   map[*ir.Op]string // the composite operation that one comes from
 }
 
-func plan(c *ir.Context, f *ir.Op, t Target) (*planner, error) {
+func plan(c *ir.Context, f *ir.Op, t Target, origin map[*ir.Op]string) (*planner, error) {
 	p := &planner{
 		c: c, target: t, layouts: newLayouts(f), home: map[*ir.Value]*group{}, floating: map[*ir.Op]bool{},
-		kept: map[*ir.Value]bool{}, readers: map[*ir.Value]*group{},
+		kept: map[*ir.Value]bool{}, readers: map[*ir.Value]*group{}, origin: origin,
 	}
 	p.needs = newNeeds(f, p.layouts.index)
 	for op := range f.Body().Ops() {

@@ -295,7 +295,8 @@ func (p *preparer) dot(op *ir.Op) *ir.Value {
 		if t := u.Owner(); t.Is(blu.Transpose) && swapsSides(op, t.Attrs().Ints("perm")) {
 			a := op.Attrs()
 			swapped := p.b.Dot(op.Operand(1), op.Operand(0), a.Ints("rhs_batch"), a.Ints("lhs_batch"), a.Ints("rhs_contract"), a.Ints("lhs_contract"))
-			return p.b.Transpose(swapped, inversePerm(t.Attrs().Ints("perm")))
+			t.Result(0).ReplaceAllUsesWith(swapped)
+			return p.b.Transpose(swapped, inversePerm(t.Attrs().Ints("perm"))) // for the transpose, which nothing uses now
 		}
 	}
 	return nil

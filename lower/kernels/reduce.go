@@ -52,6 +52,7 @@ func (p *planner) halve(r *ir.Op) bool {
 	}
 	inner := ir.NewBuilder(p.c, nil).Before(r).At(r.Loc()).Create(r.Def(), []*ir.Value{x}, axes(last, len(shape)))
 	p.layouts.index[inner] = p.layouts.index[r]
+	p.origin[inner] = p.origin[r]
 	r.SetOperand(0, inner.Result(0))
 	r.SetAttr("axes", axes(0, last).Value)
 	p.reduction(inner)

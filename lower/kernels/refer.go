@@ -14,10 +14,11 @@ type referrer struct {
 	b    *blu.Builder
 	args []*ir.Value // one for each input, after those for the operands of a product
 	vals map[*ir.Value]*ir.Value
+	seen map[shapedKey]*ir.Value // inputs in the shape of values
 }
 
 func (f *form) refer(b *blu.Builder, args []*ir.Value) []*ir.Value {
-	r := &referrer{f, b, args[len(f.sides):], map[*ir.Value]*ir.Value{}}
+	r := &referrer{f, b, args[len(f.sides):], map[*ir.Value]*ir.Value{}, map[shapedKey]*ir.Value{}}
 	for _, op := range f.ops {
 		b.At(op.Loc())
 		if f.g.kind == product && op == f.g.root {
@@ -61,7 +62,11 @@ func (r *referrer) value(v *ir.Value, ds dims) *ir.Value {
 		return w
 	}
 	if i := r.f.inputAt(v, ds); i >= 0 {
-		return r.b.ReshapeTo(r.args[i], v.Shape()...)
+		key := shapedKey{r.args[i], v.Type()}
+		if r.seen[key] == nil {
+			r.seen[key] = r.b.ReshapeTo(r.args[i], v.Shape()...)
+		}
+		return r.seen[key]
 	}
 	op := v.Op()
 	if isInline(op) {

@@ -57,11 +57,10 @@ type form struct {
 
 func (p *planner) resolve(g *group) *form {
 	f := &form{p: p, g: g, sources: map[*ir.Op][]source{}, row: -1, col: -1, along: -1, held: true}
-	f.ops = slices.Clone(g.ops)
-	slices.SortStableFunc(f.ops, func(a, b *ir.Op) int { return cmp.Compare(p.layouts.index[a], p.layouts.index[b]) })
-	for _, op := range append(slices.Clone(f.ops), g.sums...) {
+	for _, op := range slices.Concat(g.ops, g.sums) {
 		f.sources[op] = f.operands(op)
 	}
+	f.order()
 	f.findAxes()
 	if g.kind == product {
 		f.blockProduct()
@@ -83,6 +82,38 @@ func (p *planner) resolve(g *group) *form {
 	}
 	f.partials()
 	return f
+}
+
+// order lists the group's operations so that each comes after its operands, in an order that depends on what they compute
+// alone: the results in program order, each after what it is made of.
+func (f *form) order() {
+	p, g := f.p, f.g
+	results := slices.Clone(g.sums)
+	for _, op := range g.ops {
+		if r := op.Result(0); p.kept[r] && p.home[r] == g {
+			results = append(results, op)
+		}
+	}
+	slices.SortStableFunc(results, func(a, b *ir.Op) int { return cmp.Compare(p.layouts.index[a], p.layouts.index[b]) })
+	done := map[*ir.Op]bool{}
+	var visit func(op *ir.Op)
+	visit = func(op *ir.Op) {
+		if done[op] {
+			return
+		}
+		done[op] = true
+		for _, s := range f.sources[op] {
+			if s.member != nil {
+				visit(s.member.Op())
+			}
+		}
+		if !slices.Contains(g.sums, op) {
+			f.ops = append(f.ops, op)
+		}
+	}
+	for _, op := range results {
+		visit(op)
+	}
 }
 
 // operands finds the sources of an operation's operands.
@@ -228,10 +259,13 @@ func (f *form) findAxes() {
 	g := f.g
 	order := g.atoms()
 	inner, sum := g.dom.leaves(g.inner), g.dom.leaves(g.sumOver)
-	if len(inner) > 0 {
-		order = reorder(order, inner)
-	}
 	ts := f.tensors()
+	switch {
+	case len(inner) > 0:
+		order = reorder(order, inner)
+	case g.kind == loops && len(sum) == 0 && !g.ordered:
+		order = mostCommon(ts, order)
+	}
 	var batch, rows, cols []atom
 	if g.kind == product {
 		batch, rows, cols = g.sides()
@@ -255,6 +289,28 @@ func (f *form) findAxes() {
 			atoms: []atom{a}, size: g.dom.size[a], reduce: slices.Contains(inner, a), sum: slices.Contains(sum, a), extent: 1, step: 1,
 		})
 	}
+}
+
+// mostCommon is the order of atoms that most of the whole tensors have whose innermost atom has stride 1; order where none
+// is better.
+func mostCommon(ts []spaced, order []atom) []atom {
+	votes := func(list []atom) (n int) {
+		for _, t := range ts {
+			if len(t.order) == len(order) && len(order) > 0 && slices.Equal(t.order, list) && t.strides[list[len(list)-1]] == 1 {
+				n++
+			}
+		}
+		return n
+	}
+	best, most := order, votes(order)
+	for _, t := range ts {
+		if len(t.order) == len(order) {
+			if n := votes(t.order); n > most {
+				best, most = t.order, n
+			}
+		}
+	}
+	return best
 }
 
 // reorder puts what is reduced together: last where the innermost atom is reduced, else before the atoms that are inside

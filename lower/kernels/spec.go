@@ -12,9 +12,9 @@ import (
 )
 
 // formSpec is the kernel of a group that was resolved.
-func (l *lowerer) formSpec(f *form, origin map[*ir.Op]string) *spec {
+func (l *lowerer) formSpec(f *form) *spec {
 	s := &spec{
-		loc: f.g.root.Loc(), key: l.formKey(f), name: f.name(origin),
+		loc: f.g.root.Loc(), key: l.formKey(f), name: f.name(),
 		build: func() *ir.Op { return f.emit(l.c) },
 		refer: f.refer,
 	}
@@ -39,6 +39,9 @@ func (l *lowerer) formKey(f *form) string {
 		k.num(a.size, a.extent, a.step, bit(a.grid), bit(a.reduce), bit(a.sum))
 	}
 	k.ints(f.loops)
+	if f.g.kind == product {
+		k.b = append(k.b, f.orientation()...) // not what it computes, but what its name says
+	}
 	members := map[*ir.Value]int64{}
 	for i, op := range f.ops {
 		members[op.Result(0)] = int64(i)
@@ -151,17 +154,20 @@ func (k *keyWriter) dims(f *form, ds dims) {
 const mostLabels = 4
 
 // name tells what a kernel does and for which sizes: gemm_nt_bias_gelu_256x3072x768.
-func (f *form) name(origin map[*ir.Op]string) string {
+func (f *form) name() string {
+	origin := f.p.origin
 	var labels []string
 	add := func(s string) {
 		if s != "" && !slices.Contains(labels, s) && len(labels) < mostLabels {
 			labels = append(labels, s)
 		}
 	}
+	if f.g.kind == product {
+		add("gemm_" + f.orientation())
+	}
 	for _, op := range slices.Concat(f.ops, f.g.sums) {
 		switch {
 		case op.Is(blu.Dot):
-			add("gemm_" + f.orientation())
 		case origin[op] != "":
 			add(origin[op])
 		case op.Is(blu.Add) && f.g.kind == product:

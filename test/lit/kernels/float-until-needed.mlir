@@ -1,0 +1,17 @@
+// RUN: bluc opt %s --pass-pipeline='builtin.module(kernels)' | FileCheck %s
+// An operation on values of the forward pass that only the backward pass uses is computed there: the small statistics are kept, not what follows from them.
+
+// CHECK-LABEL: func.func @train
+// CHECK:         %[[F:.*]]:2 = tile.launch %arg0 {kernel = @reduce_sum_{{.*}}} : {{.*}} -> (tensor<64xf32>, tensor<64x32xf32>)
+// CHECK:         tile.launch {{.*}} {kernel = @gemm_nn_sub_mul_64x32x32}
+// CHECK-NOT:     tile.launch
+// CHECK:         func.return
+func.func @train(%x: tensor<64x32xf32>, %w: tensor<32x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xf32>) {
+  %s = blu.reduce_sum %x {axes = array<i64: 1>} : (tensor<64x32xf32>) -> tensor<64xf32>
+  %b = blu.broadcast %s {axes = array<i64: 0>} : (tensor<64xf32>) -> tensor<64x32xf32>
+  %y = blu.mul %x, %b : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  %h = blu.sub %x, %b : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  %d = blu.dot %y, %w {lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
+  %g = blu.mul %d, %h : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  func.return %y, %g : (tensor<64x32xf32>, tensor<64x32xf32>) -> ()
+}
