@@ -106,11 +106,7 @@ func connectAll(ctx context.Context, c Config) ([]net.Conn, error) {
 	}
 	m := &mesh{config: c, meeting: meeting, conns: make([]net.Conn, c.Size), full: make(chan struct{})}
 	if err := m.connect(ctx, listener); err != nil {
-		for _, conn := range m.conns {
-			if conn != nil {
-				conn.Close()
-			}
-		}
+		m.giveUp(err)
 		return nil, err
 	}
 	return m.conns, nil
@@ -164,6 +160,22 @@ func (m *mesh) connect(ctx context.Context, listener net.Listener) error {
 		}
 	}
 	return errs
+}
+
+// giveUp closes the connections made so far. Ranks that are connected to all learn why from them.
+func (m *mesh) giveUp(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, conn := range m.conns {
+		if conn == nil {
+			continue
+		}
+		if errs := dtms.Faults(err); errs != nil {
+			conn.SetWriteDeadline(time.Now().Add(farewell))
+			conn.Write(exchange.AbortFrame(errs)) // if it can't be told, the connection's end tells that this rank is gone
+		}
+		conn.Close()
+	}
 }
 
 // add puts a connection in its place.

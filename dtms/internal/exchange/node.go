@@ -178,6 +178,14 @@ func (n *Node) fail(errs dtms.RankErrors, cause error) {
 	close(n.failed)
 }
 
+// AbortFrame is a whole frame that ends the job of the node that reads it, for a rank that has no node yet.
+func AbortFrame(errs dtms.RankErrors) []byte {
+	text := encodeAbort(errs)
+	frame := make([]byte, HeaderSize, HeaderSize+len(text))
+	Header{Kind: Abort, Length: uint32(len(text))}.Encode(frame)
+	return append(frame, text...)
+}
+
 // encodeAbort is the payload of an Abort frame: as many errors as fit.
 func encodeAbort(errs dtms.RankErrors) []byte {
 	const longest = 1 << 10
