@@ -27,6 +27,7 @@ func Run(c *ir.Context, module *ir.Op) error {
 }
 
 func lower(c *ir.Context, kernel *ir.Op) error {
+	dropDead(kernel.Body())
 	l := newLowering(c, kernel)
 	if contract := l.findContract(); contract != nil {
 		if err := l.gemm(contract); err != nil {
@@ -39,6 +40,20 @@ func lower(c *ir.Context, kernel *ir.Op) error {
 	l.out.SetAttr("scratch", c.Int64(placeScratch(c, l.out)))
 	kernel.Erase()
 	return nil
+}
+
+// dropDead erases pure operations that nobody uses: an unused index of an axis must not look like a use of it.
+func dropDead(b *ir.Block) {
+	for op := range b.OpsReversed() {
+		for _, r := range op.Regions() {
+			for _, inner := range r.Blocks() {
+				dropDead(inner)
+			}
+		}
+		if op.Has(ir.Pure) && op.Unused() {
+			op.Erase()
+		}
+	}
 }
 
 // lowering is the state of translating one kernel.
