@@ -188,7 +188,7 @@ var writers = map[*ir.OpDef]func(p *printer, op *ir.Op){
 	ptx.BarrierWait: func(p *printer, op *ir.Op) {
 		again, done := p.newLabel("wait"), p.temporary(predicate)
 		p.label(again)
-		p.line("mbarrier.try_wait.parity.shared::cta.b64 %s, %s, %s;", done, p.at(op, 0, "offset"), p.operand(op.Operand(1)))
+		p.line("mbarrier.try_wait.parity%s.shared::cta.b64 %s, %s, %s;", flag(op, "cluster", ".acquire.cluster"), done, p.at(op, 0, "offset"), p.operand(op.Operand(1)))
 		p.line("@!%s bra %s;", done, again)
 	},
 	ptx.TMALoad:   func(p *printer, op *ir.Op) { p.tmaLoad(op) },

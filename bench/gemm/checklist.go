@@ -1,0 +1,60 @@
+package main
+
+import (
+	"blutrain/blublas"
+	"blutrain/ir"
+)
+
+// checkList is every template and epilogue at odd sizes.
+func checkList() []check {
+	var all []check
+	plain := func(out ir.FloatKind) blublas.Options { return blublas.Options{Out: out} }
+	full := blublas.Options{Out: ir.BF16, Scale: 0.5, Bias: true, Gelu: true, Keep: true, SumColumns: true}
+	backward := blublas.Options{Out: ir.F32, GeluGrad: true, Residual: true, SumColumns: true}
+	for _, p := range []struct {
+		precision blublas.Precision
+		layouts   []string
+		bound     float64
+	}{
+		{blublas.BF16, []string{nt, nn, tn}, 1e-6}, {blublas.TF32, []string{nt}, 1e-6}, {blublas.FP16x3, []string{nt, nn, tn}, 4e-7},
+	} {
+		for _, layout := range p.layouts {
+			for _, g := range []blublas.Gemm{
+				hopper(p.precision, 128, 128, 3, 2, 1, 1, false), hopper(p.precision, 128, 128, 3, 2, 2, 1, false), hopper(p.precision, 128, 64, 3, 2, 1, 1, true),
+				hopper(p.precision, 64, 128, 3, 2, 2, 1, true), hopper(p.precision, 128, 192, 2, 2, 1, 3, false), hopper(p.precision, 128, 256, 3, 2, 2, 1, false),
+			} {
+				all = append(all, check{g, layout, 517, 777, 392, plain(ir.F32), p.bound})
+			}
+			g := hopper(p.precision, 128, 128, 3, 2, 1, 1, false)
+			all = append(all, check{g, layout, 333, 516, 1000, full, 5e-3}, check{g, layout, 333, 516, 520, backward, p.bound},
+				check{g, layout, 1, 1, 8, plain(ir.F32), p.bound}, check{g, layout, 129, 65, 64, blublas.Options{Out: ir.F32, Accumulate: true}, p.bound},
+				check{hopper(p.precision, 128, 128, 3, 2, 2, 1, false), layout, 3000, 1153, 200, full, 5e-3},
+				check{hopper(p.precision, 128, 128, 3, 2, 1, 1, false), layout, 3000, 1153, 200, full, 5e-3},
+				check{hopper(p.precision, 128, 128, 3, 2, 1, 1, true), layout, 3000, 2048, 320, plain(ir.F32), p.bound},
+				check{hopper(p.precision, 128, 128, 3, 2, 2, 1, true), layout, 5000, 2048, 320, plain(ir.F32), p.bound})
+		}
+	}
+	for _, layout := range []string{nt, nn, tn} {
+		for _, g := range []blublas.Gemm{simt(128, 16, 1), simt(256, 8, 1), simt(128, 8, 3), simt(256, 16, 2)} {
+			all = append(all, check{g, layout, 517, 777, 393, plain(ir.F32), 1e-6}, check{g, layout, 256, 512, 256, plain(ir.F32), 1e-6}, check{g, layout, 1, 1, 1, plain(ir.F32), 1e-6})
+		}
+		all = append(all, check{simt(128, 8, 1), layout, 333, 516, 1000, full, 5e-3}, check{simt(128, 16, 1), layout, 333, 516, 1000, full, 5e-3}, check{simt(256, 16, 1), layout, 333, 517, 520, backward, 1e-6})
+	}
+	for _, p := range []blublas.Precision{blublas.BF16, blublas.TF32} {
+		for _, layout := range []string{nt, nn, tn} {
+			for _, g := range []blublas.Gemm{ampere(p, 128, 3, 1), ampere(p, 128, 3, 2), ampere(p, 256, 2, 1)} {
+				all = append(all, check{g, layout, 517, 777, 392, plain(ir.F32), 1e-6}, check{g, layout, 1, 1, 8, plain(ir.F32), 1e-6}, check{g, layout, 256, 512, 256, plain(ir.F32), 1e-6})
+			}
+			all = append(all, check{ampere(p, 128, 3, 1), layout, 333, 516, 1000, full, 5e-3}, check{ampere(p, 128, 3, 1), layout, 333, 517, 520, backward, 1e-6})
+		}
+	}
+	var fit []check
+	for _, c := range all { // two accumulators a thread leave no room for the widest tiles
+		g := with(c.g, c.layout, c.m, c.n, c.k)
+		g.Epilogue = blublas.Standard(c.options)
+		if g.Check(blublas.H200) == nil {
+			fit = append(fit, c)
+		}
+	}
+	return fit
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"blutrain/blublas"
+	"blutrain/ir"
+	"blutrain/runtime/cuda"
+)
+
+// precisions that are timed, with cuBLAS's counterpart.
+var precisions = []struct {
+	ours blublas.Precision
+	peer string
+}{{blublas.BF16, "bf16"}, {blublas.TF32, "tf32"}, {blublas.FP16x3, "fp32"}, {blublas.FP32Strict, "fp32"}}
+
+// times measures every shape in every precision: each candidate, and cuBLAS before and after them.
+func (b *bench) times() error {
+	fmt.Printf("\n%-18s %-11s %8s %8s %6s  %s\n", "shape", "precision", "TFLOP/s", "cuBLAS", "ratio", "kernel")
+	ratios := map[blublas.Precision][]float64{}
+	for _, s := range shapes() {
+		for _, p := range precisions {
+			if !b.wanted(fmt.Sprintf("%s %s", s.name, p.ours)) {
+				continue
+			}
+			best, err := b.timeShape(s, p.ours, p.peer)
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", s.name, p.ours, err)
+			}
+			if best == nil {
+				continue
+			}
+			fmt.Printf("%-18s %-11s %8.1f %8.1f %6.2f  %s\n", s.name, p.ours, best.TFLOPS, best.TFLOPS/best.Ratio, best.Ratio, best.Kernel)
+			ratios[p.ours] = append(ratios[p.ours], best.Ratio)
+		}
+	}
+	for _, p := range precisions {
+		if r := ratios[p.ours]; len(r) > 0 {
+			fmt.Printf("%-11s geometric mean of the ratios to cuBLAS %s: %.3f, least %.3f (%d shapes)\n", p.ours, p.peer, mean(r), slices.Min(r), len(r))
+		}
+	}
+	return nil
+}
+
+func mean(xs []float64) float64 {
+	sum := 0.0
+	for _, x := range xs {
+		sum += math.Log(x)
+	}
+	return math.Exp(sum / float64(len(xs)))
+}
+
+// timeShape measures the candidates for a shape and gives the best; nil where there is none.
+func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, error) {
+	question := map[string]any{"do": "time", "layout": s.layout, "m": s.m, "n": s.n, "k": s.k, "precision": peer, "reps": b.reps}
+	var best *result
+	op, err := b.randomOperands(s, p)
+	if err != nil {
+		return nil, err
+	}
+	before, err := b.peer.ask(question)
+	if err != nil {
+		return nil, err
+	}
+	var mine []*result
+	for _, g := range candidates(p, s) {
+		g = with(g, op.layout, s.m, s.n, s.k)
+		g.Epilogue = blublas.Standard(blublas.Options{Out: op.out})
+		if g.Check(b.gpu.device) != nil {
+			continue
+		}
+		ms, err := b.timeKernel(g, op)
+		if err != nil {
+			return nil, err
+		}
+		r := &result{Kind: "time", Case: s.name, Kernel: g.Name(), Millis: ms}
+		r.TFLOPS = 2 * float64(s.m) * float64(s.n) * float64(s.k) / median(ms) * 1e-9
+		mine = append(mine, r)
+		if best == nil || r.TFLOPS > best.TFLOPS {
+			best = r
+		}
+	}
+	after, err := b.peer.ask(question)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range mine {
+		r.Peer = append(before.Millis, after.Millis...)
+		r.Ratio = median(r.Peer) / median(r.Millis)
+		b.results = append(b.results, *r)
+	}
+	return best, b.gpu.free(slices.Concat(op.a.owned, op.b.owned, []cuda.Pointer{op.c})...)
+}
+
+func (b *bench) timeKernel(g blublas.Gemm, op *operands) ([]float64, error) {
+	runs, owned, err := b.gpu.prepare(g, op.a, op.b, []cuda.Pointer{op.c})
+	if err != nil {
+		return nil, err
+	}
+	ms, err := b.gpu.time(runs, b.reps)
+	if err != nil {
+		return nil, err
+	}
+	return ms, b.gpu.free(owned...)
+}
+
+// operands is random data of a shape on the device.
+type operands struct {
+	layout string
+	a, b   *matrix
+	c      cuda.Pointer
+	out    ir.FloatKind
+}
+
+// randomOperands makes operands in the shape's layout; tf32 kernels get K-major copies, as their producers write them.
+func (b *bench) randomOperands(s shape, p blublas.Precision) (*operands, error) {
+	op := &operands{layout: s.layout, out: ir.F32}
+	if p == blublas.BF16 {
+		op.out = ir.BF16
+	}
+	if p == blublas.TF32 {
+		op.layout = nt
+	}
+	g := with(blublas.Gemm{}, op.layout, s.m, s.n, s.k)
+	var err error
+	if op.a, err = b.random(s.m, s.k, g.A, p); err != nil {
+		return nil, err
+	}
+	if op.b, err = b.random(s.n, s.k, g.B, p); err != nil {
+		return nil, err
+	}
+	op.c, err = b.gpu.ctx.Alloc(int64(s.m) * int64(s.n) * 4)
+	return op, err
+}
+
+// random is a matrix of normal numbers; one block of them is repeated.
+func (b *bench) random(rows, k int, o blublas.Operand, p blublas.Precision) (*matrix, error) {
+	if o.MNMajor {
+		rows, k = k, rows
+	}
+	elem, size := ir.F32, 4
+	if p == blublas.BF16 {
+		elem, size = ir.BF16, 2
+	}
+	const block = 1 << 20
+	raw := encode(normals(block, rand.New(rand.NewPCG(rand.Uint64(), 2))), 1, block, block, elem)
+	total := rows * o.Pitch * size
+	at, err := b.gpu.ctx.Alloc(int64(total))
+	if err != nil {
+		return nil, err
+	}
+	filled := min(len(raw), total)
+	if err := b.gpu.ctx.Upload(at, raw[:filled]); err != nil {
+		return nil, err
+	}
+	for filled < total {
+		n := min(filled, total-filled)
+		if err := b.gpu.stream.Copy(at+cuda.Pointer(filled), at, int64(n)); err != nil {
+			return nil, err
+		}
+		filled += n
+	}
+	m := &matrix{planes: []cuda.Pointer{at}, owned: []cuda.Pointer{at}}
+	if p == blublas.FP16x3 {
+		return b.gpu.split(m, rows, k, o.Pitch)
+	}
+	return m, nil
+}

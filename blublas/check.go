@@ -1,0 +1,93 @@
+package blublas
+
+import (
+	"fmt"
+
+	"blutrain/dialects/ptx"
+)
+
+// Check says why the kernel can't be built for a device, or nil.
+func (g Gemm) Check(d Device) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("gemm %s %s %dx%dx%d: "+format, append([]any{g.Precision, g.Unit, g.M, g.N, g.K}, args...)...)
+	}
+	size, _ := g.elem()
+	switch {
+	case g.M < 1 || g.N < 1 || g.K < 1:
+		return fail("every extent must be at least 1")
+	case g.SplitK < 1 || g.SplitK > ceil(g.K, max(g.BK, 1)):
+		return fail("K can't be split into %d parts of at least one stage (%d)", g.SplitK, g.BK)
+	case g.Epilogue.Apply == nil && g.SplitK == 1:
+		return fail("no epilogue: nothing would be stored")
+	case uint64(g.M)*uint64(g.N)*uint64(g.SplitK) >= 1<<32:
+		return fail("%d results: element indices have 32 bits", uint64(g.M)*uint64(g.N)*uint64(g.SplitK))
+	case g.Target == ptx.SM90A && d.Target != ptx.SM90A:
+		return fail("made for %s, which %s is not", g.Target, d.Name)
+	case uint64(g.M)*uint64(g.A.Pitch) >= 1<<32 && !g.A.MNMajor || uint64(g.K)*uint64(g.A.Pitch) >= 1<<32 && g.A.MNMajor:
+		return fail("A is too large for 32-bit element indices")
+	}
+	for _, o := range []struct {
+		name string
+		o    Operand
+		n    int
+	}{{"A", g.A, g.M}, {"B", g.B, g.N}} {
+		row := g.K
+		if o.o.MNMajor {
+			row = o.n
+		}
+		if o.o.Pitch < row {
+			return fail("%s has rows of %d elements %d apart", o.name, row, o.o.Pitch)
+		}
+		if g.Unit == WGMMA && o.o.Pitch*size%16 != 0 {
+			return fail("rows of %s are %d bytes apart, the copy engine needs a multiple of 16", o.name, o.o.Pitch*size)
+		}
+	}
+	switch g.Unit {
+	case WGMMA:
+		return g.checkWGMMA(d, fail)
+	case SIMT:
+		return g.checkSIMT(d, fail)
+	case MMA:
+		return g.checkMMA(d, fail)
+	}
+	return fail("no unit %q", g.Unit)
+}
+
+func (g Gemm) checkWGMMA(d Device, fail func(string, ...any) error) error {
+	size, planes := g.elem()
+	switch {
+	case g.Precision == FP32Strict:
+		return fail("tensor cores don't multiply float32")
+	case g.Target != ptx.SM90A:
+		return fail("wgmma needs sm_90a, not %s", g.Target)
+	case g.Precision == TF32 && (g.A.MNMajor || g.B.MNMajor):
+		return fail("wgmma reads tf32 K-major only: transpose the operand first")
+	case g.BK*size != rowBytes:
+		return fail("a stage is %d bytes deep, must be %d", g.BK*size, rowBytes)
+	case g.Consumers < 1 || g.Consumers > 3:
+		return fail("%d consumer warpgroups; 1 to 3 fit a block", g.Consumers)
+	case g.Pingpong && g.Consumers != 2:
+		return fail("taking turns needs 2 consumers, not %d", g.Consumers)
+	case g.BM%64 != 0 || g.rowsPerConsumer() < 64 || g.rowsPerConsumer()%64 != 0:
+		return fail("a consumer multiplies a multiple of 64 rows: BM = %d with %d consumers", g.BM, g.Consumers)
+	case g.BM > 256:
+		return fail("BM = %d: a box of the copy engine has at most 256 rows", g.BM)
+	case g.BN%64 != 0 || g.BN < 64 || g.BN > 256:
+		return fail("BN = %d; a multiple of 64, at most 256", g.BN)
+	case g.Cluster < 1 || g.Cluster > 4 || g.BN/64%g.Cluster != 0:
+		return fail("%d blocks can't share B's %d columns in parts of 64", g.Cluster, g.BN)
+	case g.Stages < 2:
+		return fail("%d stages; at least 2", g.Stages)
+	}
+	per := g.rowsPerConsumer() * g.BN / 128
+	if planes > 1 {
+		per *= 2 // the products of a stage beside the sums
+	}
+	if limit := map[int]int{1: 200, 2: 200, 3: 128}[g.Consumers]; per > limit {
+		return fail("%d accumulators in each thread, %d fit", per, limit)
+	}
+	if n := g.planWGMMA().sharedBytes(); n > d.SharedPerBlock {
+		return fail("%d bytes of shared memory, %s has %d", n, d.Name, d.SharedPerBlock)
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package blublas
+
+import (
+	"blutrain/dialects/ptx"
+	"blutrain/ir"
+)
+
+// Epilogue is what happens to a product's elements before they are stored. The zero value is not useful: something must
+// store.
+type Epilogue struct {
+	Key    string   // tells epilogues apart in kernel names
+	Params []string // pointers that the kernel gets for it
+	// Apply is called for every few consecutive elements of a row.
+	Apply func(p *Point, acc []*ir.Value)
+}
+
+// Point is a few consecutive elements of one row, in the hands of one thread: 4 where rows are multiples of 4 elements,
+// else 1.
+type Point struct {
+	B      *ptx.Builder
+	part   *part
+	dRow   int       // rows after the part's first
+	dCol   int       // columns after it
+	inside *ir.Value // the elements are in the matrix; nil where all are
+}
+
+// part is a thread's share of a block of the result: elements at fixed distances from its first.
+type part struct {
+	b        *ptx.Builder
+	row, col *ir.Value // of the first element
+	stored   *ir.Value // the row that addresses are made of: another one where parts of K have a matrix each
+	m, n     int       // extents of the matrix
+	width    int       // elements in a point
+	params   []*ir.Value
+	bases    map[address]*ir.Value
+	columns  map[columnLoad][]*ir.Value
+	sums     map[columnLoad][]*ir.Value
+}
+
+type address struct{ param, pitch, size int }
+
+type columnLoad struct{ param, dCol int }
+
+func newPart(b *ptx.Builder, row, col *ir.Value, m, n, width int, params []*ir.Value) *part {
+	return &part{b: b, row: row, stored: row, col: col, m: m, n: n, width: width, params: params,
+		bases: map[address]*ir.Value{}, columns: map[columnLoad][]*ir.Value{}, sums: map[columnLoad][]*ir.Value{}}
+}
+
+// at is the address of the point's first element in a matrix of the given pitch, as a register and a fixed distance.
+func (p *Point) at(param, pitch, size int) (base *ir.Value, offset int) {
+	key := address{param, pitch, size}
+	t := p.part
+	if t.bases[key] == nil {
+		index := p.B.Add(p.B.MulI(t.stored, pitch), t.col)
+		t.bases[key] = p.B.MulWide(index, size, t.params[param])
+	}
+	return t.bases[key], (p.dRow*pitch + p.dCol) * size
+}
+
+// Load reads the point's elements of a row-major matrix with N columns, as f32.
+func (p *Point) Load(param int, elem ir.FloatKind) []*ir.Value {
+	size := int(ir.ByteSize(p.B.Ctx.Float(elem)))
+	base, offset := p.at(param, p.part.n, size)
+	return p.read(base, elem, offset)
+}
+
+// read reads width elements as f32.
+func (p *Point) read(base *ir.Value, elem ir.FloatKind, offset int) []*ir.Value {
+	b, w := p.B, p.part.width
+	a := ptx.Access{Space: "global", Offset: offset, If: p.inside}
+	if elem == ir.F32 {
+		return b.Scalars(b.Load(base, b.Ctx.F32(), w, a))
+	}
+	if w == 1 {
+		return []*ir.Value{widen(b, elem, b.Load(base, b.Ctx.Int(16), 1, a))}
+	}
+	var xs []*ir.Value
+	for _, word := range b.Scalars(b.Load(base, b.Ctx.I32(), w/2, a)) {
+		low, high := b.Split(word, b.Ctx.Int(16))
+		xs = append(xs, widen(b, elem, low), widen(b, elem, high))
+	}
+	return xs
+}
+
+// widen makes an f32 of 16 bits.
+func widen(b *ptx.Builder, elem ir.FloatKind, bits *ir.Value) *ir.Value {
+	if elem == ir.BF16 {
+		return b.Bitcast(b.Join(b.Const(b.Ctx.Integer(0, b.Ctx.Int(16))), bits), b.Ctx.F32())
+	}
+	return b.Convert(b.Bitcast(bits, b.Ctx.Float(elem)), b.Ctx.F32(), false)
+}
+
+// LoadColumn reads one f32 for each of the point's columns: a bias.
+func (p *Point) LoadColumn(param int) []*ir.Value {
+	key := columnLoad{param, p.dCol}
+	t := p.part
+	if t.columns[key] == nil {
+		base, offset := p.columnBase(param)
+		inside := p.columnInside()
+		t.columns[key] = p.B.Scalars(p.B.Load(base, p.B.Ctx.F32(), t.width, ptx.Access{Space: "global", Offset: offset, If: inside, Cache: "nc"}))
+	}
+	return t.columns[key]
+}
+
+func (p *Point) columnBase(param int) (*ir.Value, int) {
+	key := address{param, 0, 4}
+	t := p.part
+	if t.bases[key] == nil {
+		t.bases[key] = p.B.MulWide(t.col, 4, t.params[param])
+	}
+	return t.bases[key], p.dCol * 4
+}
+
+func (p *Point) columnInside() *ir.Value {
+	if p.inside == nil {
+		return nil
+	}
+	return p.B.Compare("lo", p.B.AddI(p.part.col, p.dCol), p.B.I32(p.part.n))
+}
+
+// LoadRow reads one f32 for the point's row: a scale.
+func (p *Point) LoadRow(param int) *ir.Value {
+	key := address{param, -1, 4}
+	t := p.part
+	if t.bases[key] == nil {
+		t.bases[key] = p.B.MulWide(t.row, 4, t.params[param])
+	}
+	return p.B.Load(t.bases[key], p.B.Ctx.F32(), 1, ptx.Access{Space: "global", Offset: 4 * p.dRow, If: p.inside})
+}
+
+// Store writes the point's elements to a row-major matrix with N columns, rounded to elem.
+func (p *Point) Store(param int, elem ir.FloatKind, xs []*ir.Value) {
+	size := int(ir.ByteSize(p.B.Ctx.Float(elem)))
+	base, offset := p.at(param, p.part.n, size)
+	p.write(base, elem, offset, xs)
+}
+
+func (p *Point) write(base *ir.Value, elem ir.FloatKind, offset int, xs []*ir.Value) {
+	b := p.B
+	a := ptx.Access{Space: "global", Offset: offset, If: p.inside}
+	if elem == ir.F32 {
+		b.Store(base, b.Vector(xs...), a)
+		return
+	}
+	if len(xs) == 1 {
+		b.Store(base, b.Convert(xs[0], b.Ctx.Float(elem), false), a)
+		return
+	}
+	format := b.Ctx.Float(elem).String()
+	words := make([]*ir.Value, len(xs)/2)
+	for i := range words {
+		words[i] = b.Pack(format, xs[2*i], xs[2*i+1])
+	}
+	b.Store(base, b.Vector(words...), a)
+}
+
+// SumColumns adds the point's elements to the sums of their columns, of which each block of rows stores one row: see
+// Gemm.SumRows.
+func (p *Point) SumColumns(param int, xs []*ir.Value) {
+	key := columnLoad{param, p.dCol}
+	b, sums := p.B, p.part.sums[key]
+	for i, x := range xs {
+		if p.inside != nil {
+			x = b.Select(p.inside, x, b.F32(0))
+		}
+		if len(sums) <= i {
+			sums = append(sums, x)
+			continue
+		}
+		sums[i] = b.Binary(ptx.Add, sums[i], x)
+	}
+	p.part.sums[key] = sums
+}
+
+// sumWarpColumns adds the sums of a point's columns over the 64 rows of a warp, of which lanes `lanes` apart have some, in
+// a fixed order, and stores them as row `block` of the sums.
+func sumWarpColumns(p *part, lane, block *ir.Value, dCol, lanes int) {
+	b := p.b
+	for param := range p.params {
+		for e, sum := range p.sums[columnLoad{param, dCol}] {
+			for d := lanes; d < 32; d *= 2 {
+				sum = b.Binary(ptx.Add, sum, b.Do(ptx.Shuffle, []*ir.Value{sum, b.I32(d)}, "mode", "bfly").Result(0))
+			}
+			column := b.AddI(p.col, dCol+e)
+			in := b.And(b.Compare("lo", lane, b.I32(lanes)), b.And(b.Compare("lo", column, b.I32(p.n)), b.Compare("lo", b.MulI(block, 64), b.I32(p.m))))
+			b.Store(b.MulWide(b.Add(b.MulI(block, p.n), column), 4, p.params[param]), sum, ptx.Access{Space: "global", If: in})
+		}
+	}
+}
+
+// Options is the epilogue of common products: y = activation(scale * product + bias) + residual, or y = old + ....
+type Options struct {
+	Out        ir.FloatKind // element type of the result
+	Scale      float64      // 0: 1
+	Bias       bool         // f32, one for each column
+	Gelu       bool         // tanh form
+	GeluGrad   bool         // times the derivative of gelu at the saved input
+	Keep       bool         // also store what gelu is applied to, in Out's type
+	Residual   bool         // of Out's type
+	Accumulate bool         // add to what the result holds
+	SumColumns bool         // sums of the result's columns over blocks of rows, f32
+}
+
+// Standard makes the epilogue. Parameters, those that are asked for: out, bias, saved (gelu's input), kept, residual,
+// sums.
+func Standard(o Options) Epilogue {
+	e := Epilogue{Key: o.key(), Params: []string{"out"}}
+	param := func(name string, wanted bool) int {
+		if wanted {
+			e.Params = append(e.Params, name)
+		}
+		return len(e.Params) - 1
+	}
+	bias, saved, kept := param("bias", o.Bias), param("saved", o.GeluGrad), param("kept", o.Keep)
+	residual, sums := param("residual", o.Residual), param("sums", o.SumColumns)
+	e.Apply = func(p *Point, x []*ir.Value) {
+		b := p.B
+		if o.Scale != 0 {
+			x = each(x, func(v *ir.Value) *ir.Value { return b.Binary(ptx.Mul, v, b.F32(o.Scale)) })
+		}
+		if o.Bias {
+			x = pairs(b, ptx.Add, x, p.LoadColumn(bias))
+		}
+		if o.Keep {
+			p.Store(kept, o.Out, x)
+		}
+		if o.Gelu {
+			x = each(x, func(v *ir.Value) *ir.Value { return gelu(b, v) })
+		}
+		if o.GeluGrad {
+			slope := each(p.Load(saved, o.Out), func(v *ir.Value) *ir.Value { return geluSlope(b, v) })
+			x = pairs(b, ptx.Mul, x, slope)
+		}
+		if o.Residual {
+			x = pairs(b, ptx.Add, x, p.Load(residual, o.Out))
+		}
+		if o.Accumulate {
+			x = pairs(b, ptx.Add, p.Load(0, o.Out), x)
+		}
+		if o.SumColumns {
+			p.SumColumns(sums, x)
+		}
+		p.Store(0, o.Out, x)
+	}
+	return e
+}
+
+func (o Options) key() string {
+	key := map[ir.FloatKind]string{ir.F32: "f32", ir.BF16: "bf16", ir.F16: "f16"}[o.Out]
+	for _, part := range []struct {
+		on   bool
+		name string
+	}{{o.Scale != 0, "scale"}, {o.Bias, "bias"}, {o.Keep, "keep"}, {o.Gelu, "gelu"}, {o.GeluGrad, "dgelu"}, {o.Residual, "res"}, {o.Accumulate, "acc"}, {o.SumColumns, "sum"}} {
+		if part.on {
+			key += "_" + part.name
+		}
+	}
+	return key
+}
+
+func each(xs []*ir.Value, f func(*ir.Value) *ir.Value) []*ir.Value {
+	ys := make([]*ir.Value, len(xs))
+	for i, x := range xs {
+		ys[i] = f(x)
+	}
+	return ys
+}
+
+func pairs(b *ptx.Builder, def *ir.OpDef, xs, ys []*ir.Value) []*ir.Value {
+	zs := make([]*ir.Value, len(xs))
+	for i := range xs {
+		zs[i] = b.Binary(def, xs[i], ys[i])
+	}
+	return zs
+}
+
+// tanh(u), u = sqrt(2/pi) (x + 0.044715 x^3), is 1 - 2/(1 + exp(2u)), so gelu(x) = x - x/(1 + exp(2u)): no cancellation
+// matters for large |x|, and exp's overflow gives the right limits.
+const (
+	geluC   = 0.7978845608028654
+	geluA   = 0.044715
+	log2e   = 1.4426950408889634
+	geluEx2 = 2 * geluC * log2e
+)
+
+// sigmoid2u is 1/(1 + exp(2u)) for gelu's u.
+func sigmoid2u(b *ptx.Builder, x, xx *ir.Value) *ir.Value {
+	u := b.Binary(ptx.Mul, x, b.FMA(xx, b.F32(geluEx2*geluA), b.F32(geluEx2)))
+	return b.Unary(ptx.Rcp, b.Binary(ptx.Add, b.Unary(ptx.Exp2, u), b.F32(1)))
+}
+
+func gelu(b *ptx.Builder, x *ir.Value) *ir.Value {
+	s := sigmoid2u(b, x, b.Binary(ptx.Mul, x, x))
+	return b.FMA(b.Unary(ptx.Neg, x), s, x)
+}
+
+// geluSlope is gelu'(x) = (1 - s) + x s (1 - s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
+func geluSlope(b *ptx.Builder, x *ir.Value) *ir.Value {
+	xx := b.Binary(ptx.Mul, x, x)
+	s := sigmoid2u(b, x, xx)
+	r := b.Binary(ptx.Sub, b.F32(1), s)
+	du := b.FMA(xx, b.F32(2*geluC*3*geluA), b.F32(2*geluC))
+	return b.FMA(b.Binary(ptx.Mul, b.Binary(ptx.Mul, x, s), du), r, r)
+}

@@ -1,0 +1,157 @@
+package blublas
+
+import (
+	"fmt"
+
+	"blutrain/dialects/ptx"
+	"blutrain/ir"
+)
+
+// Precision is how products are computed.
+type Precision string
+
+const (
+	FP32Strict Precision = "fp32-strict" // IEEE fused multiply-add, no tensor cores
+	FP16x3     Precision = "fp16x3"      // two float16 planes, three products, promoted to float32 every 64 of K
+	TF32       Precision = "tf32"        // one tf32 product, float32 accumulation
+	BF16       Precision = "bf16"        // bf16 operands, float32 accumulation
+)
+
+// Unit is what multiplies.
+type Unit string
+
+const (
+	SIMT  Unit = "simt"  // float32 units
+	MMA   Unit = "mma"   // tensor cores, a warp at a time (sm_80)
+	WGMMA Unit = "wgmma" // tensor cores, a warpgroup at a time, fed by the copy engine (sm_90a)
+)
+
+// Operand is how a matrix lies in memory. A is M x K, B is N x K, whichever is contiguous.
+type Operand struct {
+	MNMajor bool // the dimension that isn't contracted is contiguous
+	Pitch   int  // elements from one row of the contiguous dimension to the next
+}
+
+// Gemm describes one kernel: C[i, j] = epilogue(sum over k of A[i, k] * B[j, k]).
+type Gemm struct {
+	M, N, K   int
+	Precision Precision
+	Unit      Unit
+	Target    string // sm_80, sm_89 or sm_90a
+	A, B      Operand
+	BM, BN    int  // a block's tile of C
+	BK        int  // depth of one stage
+	Stages    int  // of the shared-memory ring
+	Consumers int  // warpgroups that multiply (WGMMA)
+	Pingpong  bool // consumers take turns at whole tiles, so that one's epilogue runs beside the other's products
+	Cluster   int  // blocks along M that share B by multicast (WGMMA)
+	SplitK    int  // parts of K, summed in fixed order by a second kernel
+	Epilogue  Epilogue
+}
+
+// Device is what Check and Cost know of a GPU.
+type Device struct {
+	Name           string
+	Target         string  // the newest target it runs
+	SMs            int     // multiprocessors
+	SharedPerBlock int     // bytes
+	Clock          float64 // Hz under load
+	Bandwidth      float64 // of device memory, bytes/s read plus written
+	L2Bandwidth    float64 // bytes/s
+}
+
+// H200 is the SXM part. Clock and bandwidths as seen in runs of bench/gemm; see bench/NOTES.md.
+var H200 = Device{Name: "NVIDIA H200", Target: ptx.SM90A, SMs: 132, SharedPerBlock: 232448, Clock: 1.6e9, Bandwidth: 4.3e12, L2Bandwidth: 6e12}
+
+// elem is the bytes of an operand's element and how many planes it has.
+func (g Gemm) elem() (size, planes int) {
+	switch g.Precision {
+	case BF16:
+		return 2, 1
+	case FP16x3:
+		return 2, 2
+	}
+	return 4, 1
+}
+
+// format is the matrix instructions' name for the operands' elements.
+func (g Gemm) format() string {
+	return map[Precision]string{BF16: "bf16", FP16x3: "f16", TF32: "tf32"}[g.Precision]
+}
+
+func ceil(n, d int) int { return (n + d - 1) / d }
+
+// depth is the part of K that one split contracts, a multiple of BK.
+func (g Gemm) depth() int { return ceil(ceil(g.K, g.BK), g.SplitK) * g.BK }
+
+// Name identifies the kernel among those of a program: equal kernels have equal names.
+func (g Gemm) Name() string {
+	layout := map[bool]string{false: "k", true: "m"}
+	name := fmt.Sprintf("gemm_%s_%s_%s%s_%dx%dx%d_p%d_%d_t%dx%dx%d_s%d", g.Precision, g.Unit, layout[g.A.MNMajor], layout[g.B.MNMajor],
+		g.M, g.N, g.K, g.A.Pitch, g.B.Pitch, g.BM, g.BN, g.BK, g.Stages)
+	if g.Unit == WGMMA {
+		name += fmt.Sprintf("_w%d_c%d", g.Consumers, g.Cluster)
+	}
+	if g.Pingpong {
+		name += "_pp"
+	}
+	if g.SplitK > 1 {
+		name += fmt.Sprintf("_k%d", g.SplitK)
+	}
+	if g.Epilogue.Key != "" {
+		name += "_" + g.Epilogue.Key
+	}
+	return symbol(name)
+}
+
+// symbol makes a name that PTX accepts.
+func symbol(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+// Param is one parameter of a kernel, in order: a pointer, or a tensor map where Map is not nil.
+type Param struct {
+	Name string
+	Map  *TensorMap
+}
+
+// TensorMap describes the boxes of a matrix that the copy engine moves under the 128-byte swizzle. Element is bf16, f16
+// or tf32 (float32 in memory, rounded while copied). The contiguous dimension comes first.
+type TensorMap struct {
+	Element string
+	Dims    [2]int
+	Pitch   int // bytes
+	Box     [2]int
+}
+
+// Kernel is a kernel and how it is launched.
+type Kernel struct {
+	Name    string
+	Op      *ir.Op
+	Grid    int // blocks, along x
+	Threads int
+	Cluster int
+	Shared  int // bytes of dynamic shared memory
+	Params  []Param
+}
+
+// Build makes the kernel. Parameters are A's planes, B's planes, then (fp16x3) the scales of A's and B's blocks, then the
+// epilogue's. The configuration must pass Check.
+func (g Gemm) Build(at *ir.Builder, d Device) (*Kernel, error) {
+	if err := g.Check(d); err != nil {
+		return nil, err
+	}
+	switch g.Unit {
+	case WGMMA:
+		return g.buildWGMMA(at, d), nil
+	case SIMT:
+		return g.buildSIMT(at, d), nil
+	}
+	return g.buildMMA(at, d), nil
+}

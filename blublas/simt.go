@@ -1,0 +1,272 @@
+package blublas
+
+import (
+	"blutrain/dialects/ptx"
+	"blutrain/ir"
+)
+
+// simt is a kernel on the float32 units being built: 256 threads, each with BM*BN/256 results. Tiles lie in shared memory
+// as rows of k, in two buffers: while one is multiplied, the next tile is on its way through registers to the other.
+type simt struct {
+	Gemm
+	b          *ptx.Builder
+	steps      int // stages' worth of K in a block
+	bufferSize int // bytes
+	tid        *ir.Value
+	shared     *ir.Value
+	at         place
+	sides      [2]side
+}
+
+// side is one operand: how this thread brings its part of a tile from global to shared memory.
+type side struct {
+	o       Operand
+	extent  int       // M or N
+	width   int       // of the tile, along M or N
+	offset  int       // of the tile in a buffer
+	first   *ir.Value // this thread's first element along M or N
+	k       *ir.Value // and along K, within the tile
+	address *ir.Value // of that element at the first stage
+	to      *ir.Value // where it goes in the first buffer
+}
+
+const (
+	simtThreads = 256
+	warpsM      = 2 // the block's warps: 2 along M, 4 along N
+	warpsN      = 4
+	lanesM      = 8 // a warp's lanes: 8 along M, 4 along N
+	lanesN      = 4
+)
+
+func (g Gemm) checkSIMT(d Device, fail func(string, ...any) error) error {
+	switch {
+	case g.Precision != FP32Strict:
+		return fail("the float32 units multiply float32 only")
+	case g.BM != 128 || g.BN != 128 && g.BN != 256:
+		return fail("a tile of %dx%d; there are 128x128 and 128x256", g.BM, g.BN)
+	case g.BK != 8 && g.BK != 16:
+		return fail("BK = %d; there are 8 and 16", g.BK)
+	}
+	return nil
+}
+
+func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
+	s := &simt{Gemm: g, steps: g.depth() / g.BK, bufferSize: 4 * g.BK * (g.BM + g.BN)}
+	k := &Kernel{Name: g.Name(), Threads: simtThreads, Cluster: 1, Shared: 2 * s.bufferSize, Params: []Param{{Name: "a"}, {Name: "b"}}}
+	k.Grid = ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK
+	names := g.Epilogue.Params
+	if g.SplitK > 1 {
+		names = partials.Params
+	}
+	types := []ir.Type{at.Ctx.I64(), at.Ctx.I64()}
+	for _, name := range names {
+		k.Params = append(k.Params, Param{Name: name})
+		types = append(types, at.Ctx.I64())
+	}
+	perSM := 1
+	if g.BN == 128 && g.BK == 8 { // deeper stages need more than half of a thread's registers
+		perSM = 2
+	}
+	s.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: g.Target, Threads: simtThreads, BlocksPerSM: perSM, Shared: k.Shared}, types...)
+	k.Op = s.b.Kernel
+	args := k.Op.Body().Args()
+	s.prologue(args)
+	acc := s.multiply()
+	s.store(acc, args[2:])
+	s.b.Do(ptx.Return, nil)
+	return k
+}
+
+func (s *simt) prologue(args []*ir.Value) {
+	b := s.b
+	s.tid, s.shared = b.Special("tid.x"), b.SharedBase()
+	s.at = grid{s.Gemm, ceil(s.M, s.BM), ceil(s.N, s.BN), s.steps}.locate(b, b.Special("ctaid.x"))
+	s.sides[0] = s.newSide(s.A, s.M, s.BM, 0, s.at.row, args[0])
+	s.sides[1] = s.newSide(s.B, s.N, s.BN, 4*s.BK*s.BM, s.at.col, args[1])
+}
+
+// newSide shares out a tile's elements. K-major: a thread takes rows 128 apart and every other 4 elements of k; the
+// others of a warp are at the next rows, so that their stores to shared memory, which transpose, go to different banks.
+// MN-major: a warp takes 128 elements of one k, 4 a lane.
+func (s *simt) newSide(o Operand, extent, width, offset int, start, base *ir.Value) side {
+	b := s.b
+	d := side{o: o, extent: extent, width: width, offset: offset}
+	index := func(row, k *ir.Value) *ir.Value { return b.Add(b.MulI(row, o.Pitch), k) }
+	step := b.MulI(s.at.step, s.BK)
+	if o.MNMajor {
+		d.first, d.k = b.MulI(b.Binary(ptx.And, s.tid, b.I32(31)), 4), b.DivI(s.tid, 32)
+		d.to = b.Add(s.shared, b.MulI(b.Add(b.MulI(d.k, width), d.first), 4))
+		d.first = b.Add(start, d.first)
+		d.address = b.MulWide(index(b.Add(step, d.k), d.first), 4, base)
+	} else {
+		d.first, d.k = b.Binary(ptx.And, s.tid, b.I32(127)), b.MulI(b.DivI(s.tid, 128), 4)
+		d.to = b.Add(s.shared, b.MulI(b.Add(b.MulI(d.k, width), d.first), 4))
+		d.first = b.Add(start, d.first)
+		d.address = b.MulWide(index(d.first, b.Add(step, d.k)), 4, base)
+	}
+	return d
+}
+
+// quad is four elements that a thread brings at a time: how far they are from its first, in elements.
+type quad struct{ along, k int }
+
+// quads lists a thread's share of a tile.
+func (s *simt) quads(d side) []quad {
+	var qs []quad
+	for along := 0; along < d.width; along += 128 {
+		for k := 0; k < s.BK; k += 8 {
+			qs = append(qs, quad{along, k})
+		}
+	}
+	return qs
+}
+
+// fetch reads a thread's share of the tile of stage i; `when` says whether there is one.
+func (s *simt) fetch(d side, i, when *ir.Value) []*ir.Value {
+	b := s.b
+	stride := 4 * s.BK
+	if d.o.MNMajor {
+		stride *= d.o.Pitch
+	}
+	address := b.MulWide(i, stride, d.address)
+	k := b.Add(b.MulI(b.Add(s.at.step, i), s.BK), d.k)
+	edgeK, edge := s.K%s.BK != 0 || s.SplitK > 1, d.extent%d.width != 0
+	vector := d.o.Pitch%4 == 0 && (d.o.MNMajor && d.extent%4 == 0 || !d.o.MNMajor && s.K%4 == 0)
+	var xs []*ir.Value
+	for _, q := range s.quads(d) {
+		offset := func(along, dk int) int {
+			if d.o.MNMajor {
+				return 4 * (dk*d.o.Pitch + along)
+			}
+			return 4 * (along*d.o.Pitch + dk)
+		}
+		inside := func(along, dk int) *ir.Value {
+			in := when
+			if edgeK {
+				in = both(b, in, b.Compare("lo", b.AddI(k, dk), b.I32(s.K)))
+			}
+			if edge {
+				in = both(b, in, b.Compare("lo", b.AddI(d.first, along), b.I32(d.extent)))
+			}
+			return in
+		}
+		if vector {
+			v := b.Load(address, b.Ctx.F32(), 4, ptx.Access{Space: "global", Offset: offset(q.along, q.k), If: inside(q.along, q.k), Cache: "nc"})
+			xs = append(xs, b.Scalars(v)...)
+			continue
+		}
+		for e := range 4 {
+			along, dk := q.along, q.k+e
+			if d.o.MNMajor {
+				along, dk = q.along+e, q.k
+			}
+			xs = append(xs, b.Load(address, b.Ctx.F32(), 1, ptx.Access{Space: "global", Offset: offset(along, dk), If: inside(along, dk), Cache: "nc"}))
+		}
+	}
+	return xs
+}
+
+// put writes a thread's share of a tile to a buffer, which starts `buffer` bytes after the first.
+func (s *simt) put(d side, xs []*ir.Value, buffer *ir.Value) {
+	b := s.b
+	to := b.Add(d.to, buffer)
+	for i, q := range s.quads(d) {
+		x := xs[4*i : 4*i+4]
+		if d.o.MNMajor {
+			b.Store(to, b.Vector(x...), ptx.Access{Space: "shared", Offset: d.offset + 4*(q.k*d.width+q.along)})
+			continue
+		}
+		for e, v := range x {
+			b.Store(to, v, ptx.Access{Space: "shared", Offset: d.offset + 4*((q.k+e)*d.width+q.along)})
+		}
+	}
+}
+
+// multiply contracts the block's tile and gives this thread's results: rows in its fragments' order, columns fastest.
+func (s *simt) multiply() *ir.Value {
+	b := s.b
+	for _, d := range s.sides {
+		s.put(d, s.fetch(d, b.I32(0), b.True()), b.I32(0))
+	}
+	b.Do(ptx.Sync, nil)
+	acc := b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", s.BM*s.BN/simtThreads).Result(0)
+	fromA, fromB := s.fragments()
+	out := b.For(b.I32(0), b.I32(s.steps), b.I32(1), true, []*ir.Value{acc, b.I32(0)}, func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+		acc, buffer := carried[0], carried[1]
+		next := b.AddI(i, 1)
+		more := b.Compare("lt", next, b.I32(s.steps))
+		var coming [2][]*ir.Value
+		for j, d := range s.sides {
+			coming[j] = s.fetch(d, next, more)
+		}
+		for k := range s.BK {
+			x := s.fragment(b.Add(fromA, buffer), s.BM/warpsM/(4*lanesM), 4*lanesM, 4*k*s.BM)
+			y := s.fragment(b.Add(fromB, buffer), s.BN/warpsN/(4*lanesN), 4*lanesN, 4*s.BK*s.BM+4*k*s.BN)
+			acc = b.Do(ptx.OuterFMA, []*ir.Value{x, y, acc}).Result(0)
+		}
+		other := b.Sub(b.I32(s.bufferSize), buffer)
+		for j, d := range s.sides {
+			s.put(d, coming[j], other)
+		}
+		b.Do(ptx.Sync, nil)
+		return []*ir.Value{acc, other}
+	})
+	return out[0]
+}
+
+// corner is this thread's first result in the tile: its warp's and its lane's place.
+func (s *simt) corner() (row, col *ir.Value) {
+	b := s.b
+	warp, lane := b.DivI(s.tid, 32), b.Binary(ptx.And, s.tid, b.I32(31))
+	row = b.Add(b.MulI(b.DivI(warp, warpsN), s.BM/warpsM), b.MulI(b.DivI(lane, lanesN), 4))
+	col = b.Add(b.MulI(b.RemI(warp, warpsN), s.BN/warpsN), b.MulI(b.RemI(lane, lanesN), 4))
+	return row, col
+}
+
+// fragments gives where this thread reads its rows and its columns.
+func (s *simt) fragments() (a, d *ir.Value) {
+	b := s.b
+	row, col := s.corner()
+	return b.Add(s.shared, b.MulI(row, 4)), b.Add(s.shared, b.MulI(col, 4))
+}
+
+// fragment reads groups of 4 elements, `apart` elements from one to the next.
+func (s *simt) fragment(from *ir.Value, groups, apart, offset int) *ir.Value {
+	b := s.b
+	var xs []*ir.Value
+	for i := range groups {
+		xs = append(xs, b.Scalars(b.Load(from, b.Ctx.F32(), 4, ptx.Access{Space: "shared", Offset: offset + 4*apart*i}))...)
+	}
+	return b.Vector(xs...)
+}
+
+func (s *simt) store(acc *ir.Value, params []*ir.Value) {
+	b := s.b
+	row, col := s.corner()
+	width := s.pointWidth()
+	p := newPart(b, b.Add(s.at.row, row), b.Add(s.at.col, col), s.M, s.N, width, params)
+	e := s.Epilogue
+	if s.SplitK > 1 {
+		e = partials
+		p.stored = b.Add(p.row, b.MulI(s.at.split, s.M))
+	}
+	rows, cols := s.BM/warpsM/lanesM, s.BN/warpsN/lanesN
+	for j := 0; j < cols; j += width {
+		dCol := j/4*4*lanesN + j%4
+		for i := range rows {
+			pt := &Point{B: b, part: p, dRow: i/4*4*lanesM + i%4, dCol: dCol}
+			if s.M%s.BM != 0 {
+				pt.inside = b.Compare("lo", b.AddI(p.row, pt.dRow), b.I32(s.M))
+			}
+			if s.N%s.BN != 0 {
+				pt.inside = both(b, pt.inside, b.Compare("lo", b.AddI(p.col, dCol), b.I32(s.N)))
+			}
+			var x []*ir.Value
+			for e := range width {
+				x = append(x, b.Extract(acc, i*cols+j+e))
+			}
+			e.Apply(pt, x)
+		}
+		sumWarpColumns(p, b.Binary(ptx.And, s.tid, b.I32(31)), b.DivI(b.Add(s.at.row, row), 64), dCol, lanesN)
+	}
+}

@@ -1,0 +1,258 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// LibraryName is the driver's library.
+const LibraryName = "libcuda.so.1"
+
+// Driver is the loaded library.
+type Driver struct {
+	fn functions
+}
+
+type result = int32
+
+// functions is the driver's entry points, each bound to the symbol in its tag. The _v2 forms are those that headers since
+// CUDA 4 mean by the plain name.
+type functions struct {
+	Init               func(flags uint32) result                                                           `cuda:"cuInit"`
+	DriverGetVersion   func(version *int32) result                                                         `cuda:"cuDriverGetVersion"`
+	GetErrorName       func(code result, name **byte) result                                               `cuda:"cuGetErrorName"`
+	GetErrorString     func(code result, text **byte) result                                               `cuda:"cuGetErrorString"`
+	DeviceGetCount     func(n *int32) result                                                               `cuda:"cuDeviceGetCount"`
+	DeviceGet          func(device *int32, ordinal int32) result                                           `cuda:"cuDeviceGet"`
+	DeviceGetName      func(name *byte, size int32, device int32) result                                   `cuda:"cuDeviceGetName"`
+	DeviceTotalMem     func(bytes *uint64, device int32) result                                            `cuda:"cuDeviceTotalMem_v2"`
+	DeviceGetAttribute func(value *int32, attribute int32, device int32) result                            `cuda:"cuDeviceGetAttribute"`
+	PrimaryRetain      func(ctx *uintptr, device int32) result                                             `cuda:"cuDevicePrimaryCtxRetain"`
+	PrimaryRelease     func(device int32) result                                                           `cuda:"cuDevicePrimaryCtxRelease_v2"`
+	CtxSetCurrent      func(ctx uintptr) result                                                            `cuda:"cuCtxSetCurrent"`
+	CtxSynchronize     func() result                                                                       `cuda:"cuCtxSynchronize"`
+	MemGetInfo         func(free, total *uint64) result                                                    `cuda:"cuMemGetInfo_v2"`
+	MemAlloc           func(p *uint64, bytes uint64) result                                                `cuda:"cuMemAlloc_v2"`
+	MemFree            func(p uint64) result                                                               `cuda:"cuMemFree_v2"`
+	MemcpyHtoD         func(to uint64, from unsafe.Pointer, bytes uint64) result                           `cuda:"cuMemcpyHtoD_v2"`
+	MemcpyDtoH         func(to unsafe.Pointer, from uint64, bytes uint64) result                           `cuda:"cuMemcpyDtoH_v2"`
+	MemcpyDtoDAsync    func(to, from uint64, bytes uint64, stream uintptr) result                          `cuda:"cuMemcpyDtoDAsync_v2"`
+	MemsetD32Async     func(p uint64, value uint32, count uint64, stream uintptr) result                   `cuda:"cuMemsetD32Async"`
+	ModuleLoadDataEx   func(m *uintptr, image *byte, n uint32, opts *int32, values *uintptr) result        `cuda:"cuModuleLoadDataEx"`
+	ModuleUnload       func(m uintptr) result                                                              `cuda:"cuModuleUnload"`
+	ModuleGetFunction  func(f *uintptr, m uintptr, name *byte) result                                      `cuda:"cuModuleGetFunction"`
+	FuncGetAttribute   func(value *int32, attribute int32, f uintptr) result                               `cuda:"cuFuncGetAttribute"`
+	FuncSetAttribute   func(f uintptr, attribute, value int32) result                                      `cuda:"cuFuncSetAttribute"`
+	LaunchKernelEx     func(config *launchConfig, f uintptr, params *unsafe.Pointer, extra uintptr) result `cuda:"cuLaunchKernelEx"`
+	StreamCreate       func(s *uintptr, flags uint32) result                                               `cuda:"cuStreamCreate"`
+	StreamDestroy      func(s uintptr) result                                                              `cuda:"cuStreamDestroy_v2"`
+	StreamSynchronize  func(s uintptr) result                                                              `cuda:"cuStreamSynchronize"`
+	EventCreate        func(e *uintptr, flags uint32) result                                               `cuda:"cuEventCreate"`
+	EventDestroy       func(e uintptr) result                                                              `cuda:"cuEventDestroy_v2"`
+	EventRecord        func(e, s uintptr) result                                                           `cuda:"cuEventRecord"`
+	EventSynchronize   func(e uintptr) result                                                              `cuda:"cuEventSynchronize"`
+	EventElapsedTime   func(ms *float32, start, end uintptr) result                                        `cuda:"cuEventElapsedTime"`
+	TensorMapEncode    func(m *[128]byte, dataType int32, rank uint32, address uint64, dims, strides *uint64, box, steps *uint32,
+		interleave, swizzle, promotion, fill int32) result `cuda:"cuTensorMapEncodeTiled"`
+}
+
+// Open loads the driver and starts it.
+func Open() (*Driver, error) {
+	lib, err := purego.Dlopen(LibraryName, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	if err != nil {
+		return nil, fmt.Errorf("no NVIDIA driver on this machine: %s can't be loaded (%v)", LibraryName, err)
+	}
+	d := &Driver{}
+	if err := d.bind(lib); err != nil {
+		return nil, err
+	}
+	if err := d.check(d.fn.Init(0), "starting the driver"); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Version is the newest CUDA version the driver knows, as 13000 for 13.0.
+func (d *Driver) Version() (int, error) {
+	var v int32
+	err := d.check(d.fn.DriverGetVersion(&v), "asking for the driver's version")
+	return int(v), err
+}
+
+// Error is a failed call of the driver.
+type Error struct {
+	Code  int
+	Name  string // CUDA_ERROR_...
+	Text  string // the driver's explanation
+	Doing string // what was being done
+	Log   string // the assembler's words, where it was assembling
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %s (%s)", e.Doing, e.Name, e.Text)
+	if e.Log != "" {
+		s += "\n" + e.Log
+	}
+	return s
+}
+
+// Is makes errors.Is compare codes.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code
+}
+
+// ErrOutOfMemory is what errors.Is finds where device memory ran out.
+var ErrOutOfMemory error = &Error{Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY"}
+
+// check makes an error of a failed call's code.
+func (d *Driver) check(code result, doing string, args ...any) error {
+	if code == 0 {
+		return nil
+	}
+	var name, text *byte
+	d.fn.GetErrorName(code, &name)
+	d.fn.GetErrorString(code, &text)
+	e := &Error{Code: int(code), Name: cString(name), Text: cString(text), Doing: fmt.Sprintf(doing, args...)}
+	if e.Name == "" {
+		e.Name = fmt.Sprintf("CUDA error %d", code)
+	}
+	return e
+}
+
+// cString copies a C string that the driver keeps.
+func cString(p *byte) string {
+	if p == nil {
+		return ""
+	}
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(p, n))
+}
+
+// nulTerminated is s as a C string.
+func nulTerminated(s string) *byte {
+	b := append([]byte(s), 0)
+	return &b[0]
+}
+
+var errNoDevice = errors.New("the NVIDIA driver sees no GPU")
+
+// Device is a GPU.
+type Device struct {
+	d       *Driver
+	id      int32
+	Ordinal int
+	Name    string
+	Major   int // compute capability
+	Minor   int
+	SMs     int   // multiprocessors
+	Memory  int64 // bytes
+	Shared  int   // bytes of shared memory a block can have
+	L2      int   // bytes
+}
+
+// Devices lists the GPUs; an error where there is none.
+func (d *Driver) Devices() ([]*Device, error) {
+	var n int32
+	if err := d.check(d.fn.DeviceGetCount(&n), "counting GPUs"); err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, errNoDevice
+	}
+	devices := make([]*Device, n)
+	for i := range devices {
+		dev, err := d.device(i)
+		if err != nil {
+			return nil, err
+		}
+		devices[i] = dev
+	}
+	return devices, nil
+}
+
+// The driver's numbers for device attributes.
+const (
+	attrSMs    = 16
+	attrL2     = 38
+	attrMajor  = 75
+	attrMinor  = 76
+	attrShared = 97
+)
+
+func (d *Driver) device(ordinal int) (*Device, error) {
+	dev := &Device{d: d, Ordinal: ordinal}
+	if err := d.check(d.fn.DeviceGet(&dev.id, int32(ordinal)), "looking at GPU %d", ordinal); err != nil {
+		return nil, err
+	}
+	var name [256]byte
+	var memory uint64
+	if err := d.check(d.fn.DeviceGetName(&name[0], int32(len(name)), dev.id), "asking for the name of GPU %d", ordinal); err != nil {
+		return nil, err
+	}
+	if err := d.check(d.fn.DeviceTotalMem(&memory, dev.id), "asking for the memory of GPU %d", ordinal); err != nil {
+		return nil, err
+	}
+	dev.Name, dev.Memory = cString(&name[0]), int64(memory)
+	for _, a := range []struct {
+		number int32
+		to     *int
+	}{{attrSMs, &dev.SMs}, {attrL2, &dev.L2}, {attrMajor, &dev.Major}, {attrMinor, &dev.Minor}, {attrShared, &dev.Shared}} {
+		var v int32
+		if err := d.check(d.fn.DeviceGetAttribute(&v, a.number, dev.id), "asking for attribute %d of GPU %d", a.number, ordinal); err != nil {
+			return nil, err
+		}
+		*a.to = int(v)
+	}
+	return dev, nil
+}
+
+// Context is what is done on one GPU: memory, modules and streams belong to it.
+type Context struct {
+	d      *Driver
+	Device *Device
+	handle uintptr
+}
+
+// Open makes the GPU's context.
+func (dev *Device) Open() (*Context, error) {
+	c := &Context{d: dev.d, Device: dev}
+	if err := c.d.check(c.d.fn.PrimaryRetain(&c.handle, dev.id), "opening GPU %d (%s)", dev.Ordinal, dev.Name); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close gives the context up.
+func (c *Context) Close() error {
+	return c.d.check(c.d.fn.PrimaryRelease(c.Device.id), "closing GPU %d", c.Device.Ordinal)
+}
+
+// do runs a call with the context current on this thread.
+func (c *Context) do(call func() result, doing string, args ...any) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := c.d.check(c.d.fn.CtxSetCurrent(c.handle), "making GPU %d current", c.Device.Ordinal); err != nil {
+		return err
+	}
+	return c.d.check(call(), doing, args...)
+}
+
+// Synchronize waits for everything that was started, and reports what went wrong meanwhile.
+func (c *Context) Synchronize() error {
+	return c.do(c.d.fn.CtxSynchronize, "waiting for GPU %d", c.Device.Ordinal)
+}
+
+// MemoryInfo is the GPU's free and total memory in bytes, as the driver sees it.
+func (c *Context) MemoryInfo() (free, total int64, err error) {
+	var f, t uint64
+	err = c.do(func() result { return c.d.fn.MemGetInfo(&f, &t) }, "asking for the free memory of GPU %d", c.Device.Ordinal)
+	return int64(f), int64(t), err
+}

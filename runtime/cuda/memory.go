@@ -1,0 +1,53 @@
+package cuda
+
+import "unsafe"
+
+// Pointer is an address in a GPU's memory.
+type Pointer uint64
+
+// Alloc reserves device memory.
+func (c *Context) Alloc(bytes int64) (Pointer, error) {
+	var p uint64
+	err := c.do(func() result { return c.d.fn.MemAlloc(&p, uint64(bytes)) }, "allocating %d bytes on GPU %d", bytes, c.Device.Ordinal)
+	return Pointer(p), err
+}
+
+// Free gives device memory back.
+func (c *Context) Free(p Pointer) error {
+	return c.do(func() result { return c.d.fn.MemFree(uint64(p)) }, "freeing memory on GPU %d", c.Device.Ordinal)
+}
+
+// Upload copies to the device and waits until that is done.
+func (c *Context) Upload(to Pointer, from []byte) error {
+	if len(from) == 0 {
+		return nil
+	}
+	// The call may return while the last part is still on its way from the driver's own buffer.
+	return c.do(func() result {
+		if code := c.d.fn.MemcpyHtoD(uint64(to), unsafe.Pointer(&from[0]), uint64(len(from))); code != 0 {
+			return code
+		}
+		return c.d.fn.StreamSynchronize(0)
+	}, "copying %d bytes to GPU %d", len(from), c.Device.Ordinal)
+}
+
+// Download copies from the device, after what the null stream has to do.
+func (c *Context) Download(to []byte, from Pointer) error {
+	if len(to) == 0 {
+		return nil
+	}
+	return c.do(func() result { return c.d.fn.MemcpyDtoH(unsafe.Pointer(&to[0]), uint64(from), uint64(len(to))) },
+		"copying %d bytes from GPU %d", len(to), c.Device.Ordinal)
+}
+
+// Copy copies within the device, in order with the stream's other work.
+func (s *Stream) Copy(to, from Pointer, bytes int64) error {
+	return s.c.do(func() result { return s.c.d.fn.MemcpyDtoDAsync(uint64(to), uint64(from), uint64(bytes), s.handle) },
+		"copying %d bytes on GPU %d", bytes, s.c.Device.Ordinal)
+}
+
+// Fill sets words of 32 bits, in order with the stream's other work.
+func (s *Stream) Fill(p Pointer, value uint32, words int64) error {
+	return s.c.do(func() result { return s.c.d.fn.MemsetD32Async(uint64(p), value, uint64(words), s.handle) },
+		"filling %d words on GPU %d", words, s.c.Device.Ordinal)
+}
