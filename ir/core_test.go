@@ -251,3 +251,17 @@ func TestInterp(t *testing.T) {
 	_, err = in.Call("f")
 	require.EqualError(t, err, "0 arguments for a block of 1")
 }
+
+func TestParseAlone(t *testing.T) {
+	c := ir.NewContext()
+	a, err := ir.ParseAttr(c, `{a = [1, "x"], b = #d.e<f32, n = 2.5>}`)
+	require.NoError(t, err)
+	require.Equal(t, `{a = [1 : i64, "x"], b = #d.e<f32, n = 2.5e+00 : f64>}`, a.String())
+	typ, err := ir.ParseType(c, "memref<2x?xf32, strided<[?, 1], offset: 3>>")
+	require.NoError(t, err)
+	require.Equal(t, "memref<2x?xf32, strided<[?, 1], offset: 3>>", typ.String())
+	_, err = ir.ParseAttr(c, "1 2")
+	require.ErrorContains(t, err, `expected the end, found "2"`)
+	_, err = ir.ParseType(c, "f33")
+	require.ErrorContains(t, err, `expected a type, found "f33"`)
+}

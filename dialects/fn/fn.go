@@ -138,17 +138,3 @@ func typeList(ts []ir.Type) string {
 	}
 	return s + ")"
 }
-
-// New makes a function with an entry block for its arguments, at the insertion point.
-func New(b *ir.Builder, name string, inputs, results []ir.Type) *ir.Op {
-	c := b.Ctx
-	f := b.CreateState(Func, ir.OpState{Regions: 1, Attrs: []ir.NamedAttr{
-		{Name: "sym_name", Value: c.String(name)},
-		{Name: "function_type", Value: c.TypeAttr(c.Func(inputs, results))},
-	}})
-	entry := f.Region(0).AddBlock()
-	for _, t := range inputs {
-		entry.AddArg(t, b.Loc)
-	}
-	return f
-}

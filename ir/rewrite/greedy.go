@@ -127,13 +127,6 @@ func (r *Rewriter) Changed(op *ir.Op) {
 	}
 }
 
-// SetOperand replaces one operand of op.
-func (r *Rewriter) SetOperand(op *ir.Op, i int, v *ir.Value) {
-	r.touchOperands(op)
-	op.SetOperand(i, v)
-	r.Changed(op)
-}
-
 // touchOperands looks again at what op uses: it may become dead, or used once.
 func (r *Rewriter) touchOperands(op *ir.Op) {
 	for i := range op.NumOperands() {
