@@ -138,3 +138,24 @@ func TestIndexOutOfRange(t *testing.T) {
 		require.True(t, strings.Contains(err.Error(), "gpt2.blu:"), "%v", err)
 	}
 }
+
+// Every matrix product of GPT-2 outside attention is one product on all workers, and nothing that training computes is
+// copied but what a transposed view needs.
+func TestProductsAreWhole(t *testing.T) {
+	a := example(t, "gpt2.blu", map[string]float64{"V": 301, "T": 64, "L": 2, "H": 4, "C": 64, "B": 2, "S": 64})
+	text, _ := a.File(artifact.ProgramName)
+	kernel, products := "", 0
+	for line := range strings.Lines(string(text)) {
+		if _, name, ok := strings.Cut(line, "host.kernel @"); ok {
+			kernel, _, _ = strings.Cut(name, " ")
+		}
+		if strings.Contains(line, "host.gemm") {
+			products++
+		}
+		if strings.Contains(line, "host.dot") {
+			require.Contains(t, kernel, "attention", "a product computed block by block")
+		}
+		require.NotContains(t, line, "exec.copy")
+	}
+	require.GreaterOrEqual(t, products, 12, "one for each layout and shape")
+}
