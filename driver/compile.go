@@ -20,6 +20,7 @@ import (
 	"blutrain/ir/diag"
 	"blutrain/lower/binary"
 	"blutrain/passes"
+	"blutrain/passes/irhtml"
 )
 
 // Version of the compiler, which every artifact carries.
@@ -33,6 +34,7 @@ type Options struct {
 	CompileTo string             // the last phase; "" is all of them
 	DumpDir   string             // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
 	Passes    passes.Config
+	Record    *irhtml.Recorder // records the module after each phase and pass, unless nil
 }
 
 // Result is what a compilation comes to.
@@ -159,6 +161,7 @@ func (c *compilation) resume() (int, error) {
 		return 0, m.Errorf("the module has no attribute %s, which says what phase it is the result of", PhaseAttr)
 	}
 	c.result.Phase = name
+	c.Record.Phase(name, "the module as read", m, true)
 	i := c.index(name)
 	if i < 0 {
 		return 0, m.Errorf("%s: %v", PhaseAttr, c.noPhase(name))
@@ -182,7 +185,13 @@ func (c *compilation) phase(i int) error {
 		if err != nil {
 			return fmt.Errorf("phase %s: %w", p.Name, err)
 		}
-		if err := c.Passes.Run(c.result.Ctx, c.result.Module, pl); err != nil {
+		cfg := c.Passes
+		if c.Record != nil {
+			cfg.Observe = func(pass *passes.Pass, op *ir.Op) {
+				c.Record.Pass(p.Name, pass.Name, pass.Summary, op, c.result.Module)
+			}
+		}
+		if err := cfg.Run(c.result.Ctx, c.result.Module, pl); err != nil {
 			return err
 		}
 	}
@@ -201,6 +210,7 @@ func (c *compilation) phase(i int) error {
 		return nil
 	}
 	c.result.Module.SetAttr(PhaseAttr, c.result.Ctx.String(p.Name))
+	c.Record.Phase(p.Name, p.Summary, c.result.Module, p.Run != nil)
 	return c.dump(i)
 }
 

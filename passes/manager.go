@@ -23,6 +23,8 @@ type Config struct {
 	Shuffle                 bool      // permute independent operations before each pass
 	Seed                    uint64    // of Shuffle
 	Timing                  *Timing   // collects times, unless nil
+
+	Observe func(pass *Pass, op *ir.Op) // called after a pass on op that left valid IR, unless nil
 }
 
 // CheckNames refuses flags that name no pass of the table.
@@ -136,6 +138,9 @@ func (r *runner) pass(op *ir.Op, s Step, alone *Pipeline) error {
 	after := slices.Contains(r.PrintAfter, s.Pass.Name) || r.PrintAfterAll
 	if after || r.PrintAfterChange && !bytes.Equal(before, r.snapshot()) {
 		r.dump("after", s.Pass.Name)
+	}
+	if r.Observe != nil {
+		r.Observe(s.Pass, op)
 	}
 	return nil
 }

@@ -28,14 +28,16 @@ func (c *compileCmd) Run(s *streams) error {
 		return err
 	}
 	cfg := c.config(c.printFlags, s.err)
+	rec := c.recorder(c.File, src, c.printFlags)
 	r, err := driver.Compile(c.File, src, driver.Options{
 		Target: c.Target, Precision: c.Precision, Set: c.Set, CompileTo: c.CompileTo, DumpDir: c.DumpPhasesTo, Passes: cfg,
+		Record: rec,
 	})
 	if r != nil {
 		render(s.err, r.Warnings, diag.Sources{c.File: src})
 	}
 	timings(cfg, s.err)
-	if err != nil {
+	if err = c.page(rec, err); err != nil {
 		return c.saved(err)
 	}
 	if r.Artifact != nil {

@@ -15,6 +15,7 @@ type passFlags struct {
 	PrintIRAfter       []string `placeholder:"PASS" help:"Print the module after these passes."`
 	PrintIRAfterAll    bool     `help:"Print the module after every pass."`
 	PrintIRAfterChange bool     `help:"Print the module after every pass that changed it."`
+	DumpHTML           string   `name:"dump-html" placeholder:"FILE" help:"Save a page that shows the module after each pass, side by side."`
 	Timing             bool     `help:"Print how long each pass took."`
 	CrashReproducer    string   `placeholder:"FILE" type:"path" help:"Where to save the module if a pass fails, instead of a temporary file."`
 	ShuffleOps         *uint64  `placeholder:"SEED" help:"Permute independent operations before each pass, to find dependence on their order."`

@@ -43,6 +43,9 @@ func (c *optCmd) Run(s *streams) error {
 			return usageError{err.Error()}
 		}
 	}
+	if c.DumpHTML != "" && c.SplitInputFile {
+		return usageError{"--dump-html shows one module: not with --split-input-file"}
+	}
 	cfg := c.config(c.printFlags, s.err)
 	if err := cfg.CheckNames(driver.Passes()); err != nil {
 		return usageError{err.Error()}
@@ -84,10 +87,14 @@ func (c *optCmd) piece(name string, src []byte, pl *passes.Pipeline, cfg *passes
 	if err != nil {
 		return nil, err
 	}
+	rec := c.recorder(c.File, src, c.printFlags)
+	rec.Phase("input", "the module as read", m, true)
+	cfg.Observe = func(pass *passes.Pass, op *ir.Op) { rec.Pass("", pass.Name, pass.Summary, op, m) }
 	if pl != nil {
-		if err := cfg.Run(ctx, m, pl); err != nil {
-			return nil, err
-		}
+		err = cfg.Run(ctx, m, pl)
+	}
+	if err = c.page(rec, err); err != nil {
+		return nil, err
 	}
 	return ir.Print(m, c.options()), nil
 }

@@ -61,6 +61,18 @@ func Lit(t testing.TB) string {
 	return find(t, tool{[]string{"lit"}, []string{".venv/bin/lit"}, "PyPI package lit, in .venv"})
 }
 
+// Chromium is the web browser.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	return find(t, tool{[]string{"chromium"}, nil, "Debian package chromium"})
+}
+
+// ChromeDriver drives Chromium by the WebDriver protocol.
+func ChromeDriver(t testing.TB) string {
+	t.Helper()
+	return find(t, tool{[]string{"chromedriver"}, nil, "Debian package chromium-driver"})
+}
+
 // PTXAS is NVIDIA's PTX assembler.
 func PTXAS(t testing.TB) string {
 	t.Helper()

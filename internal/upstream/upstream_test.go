@@ -67,6 +67,7 @@ func TestFind(t *testing.T) {
 func TestTools(t *testing.T) {
 	tools := map[string]func(testing.TB) string{
 		"mlir-opt": MLIROpt, "FileCheck": FileCheck, "split-file": SplitFile, "opt": Opt, "llc": LLC, "lit": Lit, "ptxas": PTXAS,
+		"chromium": Chromium, "chromedriver": ChromeDriver,
 	}
 	for name, find := range tools {
 		t.Run(name, func(t *testing.T) {

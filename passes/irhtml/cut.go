@@ -48,6 +48,7 @@ type cutter struct {
 	entries []entry
 
 	chunk   chunk
+	rows    []string // of the chunk's text
 	numbers map[*ir.Value]int
 	count   int  // of numbers
 	line    line // the last that was taken, and what is known of it
@@ -104,13 +105,14 @@ func (c *cutter) inside(b *ir.Block, depth int) {
 }
 
 func (c *cutter) begin() {
-	c.chunk, c.numbers, c.count = chunk{}, map[*ir.Value]int{}, 0
+	c.chunk, c.rows, c.numbers, c.count = chunk{}, nil, map[*ir.Value]int{}, 0
 }
 
 // end stores the chunk, or finds it stored.
 func (c *cutter) end(kind int, op *ir.Op, depth int) {
 	c.flush()
 	c.chunk.Kind = kind
+	c.chunk.Text = strings.Join(c.rows, "\n")
 	if op != nil {
 		c.chunk.Name = ir.SymName(op)
 	}
@@ -176,10 +178,10 @@ func (c *cutter) nextIs(label string) bool {
 
 // arguments notes the arguments of a block, which the line that was taken last names.
 func (c *cutter) arguments(b *ir.Block) {
-	for i, v := range b.Args() {
+	for _, v := range b.Args() {
 		n := c.number(v)
 		c.line.values = append(c.line.values, n)
-		c.line.args = append(c.line.args, argument{n, c.r.locs.index(b.ArgLoc(i))})
+		c.line.args = append(c.line.args, argument{n, c.r.locs.index(v.Loc())})
 	}
 }
 
@@ -220,10 +222,7 @@ func (c *cutter) flush() {
 		if i > 0 {
 			row = "\t" + row
 		}
-		if len(c.chunk.Locs) > 0 {
-			c.chunk.Text += "\n"
-		}
-		c.chunk.Text += row
+		c.rows = append(c.rows, row)
 		n := min(valuesIn(row), len(l.values))
 		for _, v := range l.values[:n] {
 			place[v] = len(c.chunk.Locs)

@@ -90,11 +90,11 @@ func (r *Recorder) encode() (string, error) {
 	}
 	for _, s := range r.sources {
 		if r.locs.names(s.name) {
-			d.Sources = append(d.Sources, dataSource(s))
+			d.Sources = append(d.Sources, dataSource{s.name, s.text})
 		}
 	}
-	for i, c := range r.columns {
-		col := dataColumn{Phase: c.phase, Pass: c.pass, Summary: c.summary, Same: r.sameAsBefore(i), Chunks: []int{}}
+	for _, c := range r.columns {
+		col := dataColumn{Phase: c.phase, Pass: c.pass, Summary: c.summary, Same: c.same, Chunks: []int{}}
 		for _, e := range c.entries {
 			col.Chunks = append(col.Chunks, e.chunk)
 		}
@@ -113,4 +113,3 @@ func (r *Recorder) encode() (string, error) {
 	}
 	return b.String(), nil
 }
-

@@ -27,6 +27,7 @@ type source struct{ name, text string }
 type column struct {
 	phase, pass, summary string
 	entries              []entry
+	same                 bool // as the column before
 }
 
 // entry is a chunk where it stands in a module. op is what it prints, nil for several operations.
@@ -56,10 +57,15 @@ func (r *Recorder) Source(file string, text []byte) {
 	}
 }
 
-// Module records the module as one column.
-func (r *Recorder) Module(phase, summary string, m *ir.Op) {
-	if r != nil {
+// Phase records the module at the end of a phase: as a column where the phase did more than run passes, else in the
+// column of the last pass, which then has what marks the end of the phase.
+func (r *Recorder) Phase(phase, summary string, m *ir.Op, more bool) {
+	switch {
+	case r == nil:
+	case more || len(r.columns) == 0:
 		r.column(phase, "", summary, m)
+	default:
+		r.columns[len(r.columns)-1].entries = r.cut(m, 0)
 	}
 }
 
@@ -70,15 +76,6 @@ func (r *Recorder) Pass(phase, pass, summary string, op, m *ir.Op) {
 		return
 	}
 	r.column(phase, pass, summary, m)
-}
-
-// PhaseEnd records what became of the module since the last pass, in the column of that pass.
-func (r *Recorder) PhaseEnd(m *ir.Op) {
-	if r == nil || len(r.columns) == 0 {
-		return
-	}
-	last := r.columns[len(r.columns)-1]
-	last.entries = r.cut(m, 0)
 }
 
 // Stop says why the recording ends early.
@@ -93,7 +90,15 @@ func (r *Recorder) Empty() bool { return r == nil || len(r.columns) == 0 }
 
 func (r *Recorder) column(phase, pass, summary string, m *ir.Op) {
 	r.turns, r.nested = map[*ir.Op]int{}, map[turn]int{}
-	r.columns = append(r.columns, &column{phase, pass, summary, r.cut(m, 0)})
+	r.columns = append(r.columns, &column{phase: phase, pass: pass, summary: summary, entries: r.cut(m, 0)})
+	r.compare(len(r.columns) - 1)
+}
+
+// compare tells whether column i shows what the one before it does.
+func (r *Recorder) compare(i int) {
+	r.columns[i].same = i > 0 && slices.EqualFunc(r.columns[i-1].entries, r.columns[i].entries, func(a, b entry) bool {
+		return a.chunk == b.chunk
+	})
 }
 
 // pass records a pass on an operation inside of the module. The pipeline of such passes runs as a whole on one
@@ -118,19 +123,25 @@ func (r *Recorder) pass(phase, pass, summary string, op *ir.Op) bool {
 	if !known {
 		i = len(r.columns)
 		r.nested[t] = i
-		r.columns = append(r.columns, &column{phase, pass, summary, slices.Clone(last.entries)})
+		r.columns = append(r.columns, &column{phase: phase, pass: pass, summary: summary, entries: slices.Clone(last.entries)})
 	}
-	for _, c := range r.columns[i:] {
-		for j := range c.entries {
-			if c.entries[j].op == op {
-				c.entries[j] = now[0]
+	for ; i < len(r.columns); i++ {
+		for j, e := range r.columns[i].entries {
+			if e.op == op {
+				r.columns[i].entries[j] = now[0]
 			}
 		}
+		r.compare(i)
 	}
 	return true
 }
 
-// sameAsBefore reports whether column i shows what the one before it does.
-func (r *Recorder) sameAsBefore(i int) bool {
-	return i > 0 && slices.EqualFunc(r.columns[i-1].entries, r.columns[i].entries, func(a, b entry) bool { return a.chunk == b.chunk })
+// Missing lists the files that locations point into and whose text wasn't given.
+func (r *Recorder) Missing() []string {
+	if r == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.locs.files), func(file string) bool {
+		return slices.ContainsFunc(r.sources, func(s source) bool { return s.name == file })
+	})
 }
