@@ -87,6 +87,9 @@ func connectAll(ctx context.Context, c Config) ([]net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of rank 0: %w", err)
 	}
+	if c.Token == "" && !rendezvous.Loopback(host) {
+		return nil, fmt.Errorf("ranks on several hosts (rank 0 at %s) need a shared token, which only they know: set BLUTRAIN_TOKEN to the same on all", c.Master)
+	}
 	at := ":0"
 	if rendezvous.Loopback(host) {
 		at = "127.0.0.1:0"
