@@ -52,29 +52,44 @@ func evalLaunch(f *ir.Frame, op *ir.Op, in []ir.Datum) ([]ir.Datum, error) {
 // Run evaluates a kernel on tensors, one for each input, and returns its outputs. It fails when an output is not stored
 // exactly once everywhere.
 func Run(interp *ir.Interp, kernel *ir.Op, in []ir.Datum) ([]ir.Datum, error) {
+	return RunShared(interp, kernel, in, nil)
+}
+
+// RunShared is Run with inputs and outputs that are the same memory: pairs of an input's number and an output's. Outputs
+// that share memory hold the input's elements at first; the tensors given are not changed.
+func RunShared(interp *ir.Interp, kernel *ir.Op, in []ir.Datum, shared [][2]int) ([]ir.Datum, error) {
 	ins, outs := Refs(kernel)
 	if len(in) != len(ins) {
 		return nil, fmt.Errorf("%d inputs for a kernel of %d", len(in), len(ins))
 	}
-	var args []ir.Datum
+	refs := make([]*reference, len(ins), len(ins)+len(outs))
 	for i, v := range ins {
 		t, ok := in[i].(*ir.Tensor)
 		if !ok || !slices.Equal(t.Shape, v.Shape()) {
 			return nil, fmt.Errorf("input %d is no tensor of shape %s", i, ir.ShapeString(v.Shape()))
 		}
-		args = append(args, &reference{data: t.Data, shape: t.Shape, strides: ir.RowMajor(t.Shape)})
+		refs[i] = &reference{data: t.Data, shape: t.Shape, strides: ir.RowMajor(t.Shape)}
 	}
 	results := make([]ir.Datum, len(outs))
 	for i, v := range outs {
 		t := ir.NewTensor(v.Elem(), v.Shape()...)
+		for _, pair := range shared {
+			if pair[1] == i {
+				copy(t.Data, refs[pair[0]].data)
+				refs[pair[0]].data = t.Data
+			}
+		}
 		results[i] = t
-		args = append(args, &reference{data: t.Data, shape: t.Shape, strides: ir.RowMajor(t.Shape), output: true, stored: make([]bool, len(t.Data))})
+		refs = append(refs, &reference{data: t.Data, shape: t.Shape, strides: ir.RowMajor(t.Shape), output: true, stored: make([]bool, len(t.Data))})
+	}
+	args := make([]ir.Datum, len(refs))
+	for i, r := range refs {
+		args[i] = r
 	}
 	if err := runGrid(interp, kernel, args); err != nil {
 		return nil, err
 	}
-	for i := range outs {
-		r := args[len(ins)+i].(*reference)
+	for i, r := range refs[len(ins):] {
 		if p := slices.Index(r.stored, false); p >= 0 {
 			return nil, kernel.Errorf("kernel %s: element %d of output %d is never stored", ir.SymName(kernel), p, i)
 		}

@@ -4,8 +4,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"blutrain/dialects/blu"
+	"blutrain/dialects/tile"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
 func rng() *rand.Rand { return rand.New(rand.NewPCG(7, 11)) }
@@ -187,4 +191,22 @@ func TestRandomNumbers(t *testing.T) {
 			return []*ir.Value{dropped, b.Softmax(b.Add(a[1], b.RandomUniform(a[0], 8, t)), 1), b.Add(a[2], turned), b.Splat(t, 4), b.Iota(1, t)}
 		})
 	})
+}
+
+// The gradient of the logits takes their place, in one pass over rows or in several.
+func TestCrossEntropyInPlace(t *testing.T) {
+	for name, target := range targets() {
+		t.Run(name, func(t *testing.T) {
+			r := rng()
+			p := build([]*ir.Tensor{normal(r, 40, 13), integers(ir.NewContext(), r, 13, 40)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+				ce := b.CrossEntropy(a[0], a[1], -1)
+				return []*ir.Value{ce.Result(0), b.CrossEntropyGrad(a[0], a[1], ce.Result(2), b.Splat(ce.Result(0).Type(), 1), -1)}
+			})
+			require.NoError(t, Run(p.c, p.module, target))
+			k := ir.LookupSymbol(p.module, "cross_entropy_cross_entropy_grad_40x13")
+			require.NotNil(t, k)
+			ins, _ := tile.Refs(k)
+			require.True(t, share.Allowed(k, 0, len(ins)), "%s", k)
+		})
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"blutrain/dialects/fn"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
 // tiny has blocks so small that everything is cut, clipped and gone over in pieces.
@@ -103,6 +104,9 @@ func (p *program) check(t *testing.T, target Target) {
 		if err != nil {
 			return fmt.Errorf("kernel %s: %w", ir.SymName(k), err)
 		}
+		if err := checkShared(p.c, p.module, k, args, got); err != nil {
+			return err
+		}
 		want, err := refs.Call(ir.SymName(k), args...)
 		if err != nil {
 			return fmt.Errorf("reference of %s: %w", ir.SymName(k), err)
@@ -126,6 +130,28 @@ func (p *program) check(t *testing.T, target Target) {
 	for op := range p.module.Body().Ops() {
 		require.False(t, op.Is(tile.Kernel) && !launched[op], "kernel %s is never launched", ir.SymName(op))
 	}
+}
+
+// checkShared runs a kernel with each output in the place of each input that it may take, and expects the same bits.
+func checkShared(c *ir.Context, module, kernel *ir.Op, args, want []ir.Datum) error {
+	ins, outs := tile.Refs(kernel)
+	for i := range ins {
+		for o := range outs {
+			if !share.Allowed(kernel, i, len(ins)+o) {
+				continue
+			}
+			got, err := tile.RunShared(&ir.Interp{Ctx: c, Module: module}, kernel, args, [][2]int{{i, o}})
+			if err != nil {
+				return err
+			}
+			for k := range want {
+				if d := differenceBy(want[k], got[k], 0); d != "" {
+					return fmt.Errorf("kernel %s with output %d in the place of input %d: %s", ir.SymName(kernel), o, i, d)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // checkForm holds the function to what the phase may leave in it.

@@ -28,6 +28,11 @@ func (e *emitter) passes() {
 				outputs = append(outputs, i)
 			}
 		}
+		for _, op := range e.f.ops { // what rows are needed for is read before anything is stored
+			if r := op.Result(0); !e.pieced(e.f.g.dims[r]) && levels[r] <= pass {
+				e.block(r)
+			}
+		}
 		if len(reductions)+len(outputs) > 0 {
 			e.pass(reductions, outputs)
 		}

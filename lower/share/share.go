@@ -10,10 +10,11 @@ import (
 // Attr names the attribute of a kernel that lists the references which do share memory: input, output, input, output.
 const Attr = "tile.shared"
 
-// Allowed reports whether argument in and argument out of a kernel may be the same memory. It must be that each grid point
-// reads of the input exactly the block it later writes of the output, and is done with it when it computes what it writes:
-// a target may read where values are used and write where they are computed. In a kernel with a contraction the product is
-// written first, so there the input can only be what the product is added to.
+// Allowed reports whether argument in and argument out of a kernel may be the same memory. It must be that whatever is read
+// of the input is done with when the same elements of the output are written: a target may read where values are used and
+// write where they are computed. So each load is either of exactly the block that is stored, used no later than what
+// computes that, or it comes before the loop that stores, and stays within the rows that are stored there. In a kernel with
+// a contraction the product is written first, so there the input can only be what the product is added to.
 func Allowed(kernel *ir.Op, in, out int) bool {
 	body := kernel.Body()
 	src, dst := body.Arg(in), body.Arg(out)
@@ -21,21 +22,118 @@ func Allowed(kernel *ir.Op, in, out int) bool {
 		return false
 	}
 	store := OnlyStore(dst)
-	if store == nil || store.Block() != body {
+	if store == nil {
 		return false
 	}
 	if hasContract(body) {
 		sum := AccumulationOf(store)
-		return sum != nil && sum.Load.Operand(0) == src && src.HasOneUse()
+		return store.Block() == body && sum != nil && sum.Load.Operand(0) == src && src.HasOneUse()
 	}
 	done := computes(store)
 	for u := range src.Uses() {
-		load := u.Owner()
-		if !load.Is(tile.Load) || load.Block() != body || !sameBlock(load, store) || !usedBy(load, done) {
+		switch load := u.Owner(); {
+		case load.Is(tile.Load) && load.Block() == store.Block() && sameBlock(load, store) && usedBy(load, done):
+		case (load.Is(tile.Load) || load.Is(tile.Pick)) && u.Index() == 0 && goneBefore(load, store):
+		default:
 			return false
 		}
 	}
 	return true
+}
+
+// goneBefore reports whether a load, and every use of what it gives, comes before the operation around the store that is in
+// the same block, and whether it reads nothing that another round of the loops around both, or another grid point, stores:
+// each index from around both that places the store places the load, in the same dimension and as far.
+func goneBefore(load, store *ir.Op) bool {
+	common := commonBlock(load, store)
+	if common == nil {
+		return false
+	}
+	around := within(store, common)
+	writes := around
+	if around == store {
+		writes = computes(store)
+	}
+	if !within(load, common).IsBefore(writes) {
+		return false
+	}
+	for u := range load.Result(0).Uses() { // a load may be read when it is used; a pick is done
+		if user := within(u.Owner(), common); load.Is(tile.Load) && (user == nil || !user.IsBefore(writes)) {
+			return false
+		}
+	}
+	at := offsets(load)
+	for d, v := range offsets(store) {
+		if isInside(v, around) || isConstant(v) {
+			continue
+		}
+		if d >= len(at) || at[d] != v || extent(load, d) != extent(store, d) {
+			return false
+		}
+	}
+	return true
+}
+
+// commonBlock is the innermost block that both operations are in, themselves or with what is around them.
+func commonBlock(a, b *ir.Op) *ir.Block {
+	for p := a; p != nil; p = p.Parent() {
+		if p.Block() != nil && within(b, p.Block()) != nil {
+			return p.Block()
+		}
+	}
+	return nil
+}
+
+// within is op, or what is around it, in the given block; nil where it is elsewhere.
+func within(op *ir.Op, b *ir.Block) *ir.Op {
+	for op != nil && op.Block() != b {
+		op = op.Parent()
+	}
+	return op
+}
+
+// isInside reports whether a value is defined inside the regions of op.
+func isInside(v *ir.Value, op *ir.Op) bool {
+	if v.Op() != nil {
+		return v.Op() != op && op.IsAncestorOf(v.Op())
+	}
+	p := v.Arg().ParentOp()
+	return p != nil && op.IsAncestorOf(p)
+}
+
+func isConstant(v *ir.Value) bool { return v.Op() != nil && v.Op().Name() == "arith.constant" }
+
+// offsets is where a load, pick or store is placed in its reference.
+func offsets(op *ir.Op) []*ir.Value {
+	switch op.Def() {
+	case tile.Load:
+		return op.Operands()[1:]
+	case tile.Pick:
+		return op.Operands()[3:]
+	}
+	return op.Operands()[2:]
+}
+
+// extent is how far a load, pick or store reaches along a dimension of its reference.
+func extent(op *ir.Op, dim int) int64 {
+	if op.Is(tile.Pick) {
+		if dim == len(op.Operand(0).Shape())-2 {
+			return op.Result(0).Shape()[0]
+		}
+		return 1
+	}
+	block := op.Operand(0)
+	if op.Is(tile.Load) {
+		block = op.Result(0)
+	}
+	row, col := tile.Window(op)
+	switch int64(dim) {
+	case row:
+		return block.Shape()[0]
+	case col:
+		return block.Shape()[1]
+	}
+	return 1
 }
 
 func hasContract(body *ir.Block) bool {
