@@ -187,9 +187,15 @@ func (p *planner) fill(t *trial, op *ir.Op) bool {
 	return t.absorb(op, t.g.anchor)
 }
 
+// tooEarly reports whether an operation that is recomputed late, to save memory, would be computed early again in a group:
+// in any but the last one, unless that is recomputed too.
+func (p *planner) tooEarly(op *ir.Op, g *group) bool {
+	return op.Attr(blu.RecomputedAttr) != nil && g.root.Attr(blu.RecomputedAttr) == nil && g.rank < len(p.groups)-1
+}
+
 // join puts a floating operation into a group that has one of its operands, or reports that it can't be there.
 func (p *planner) join(op *ir.Op, g *group) bool {
-	if g.kind == single || op.Is(blu.Gather) {
+	if g.kind == single || op.Is(blu.Gather) || p.tooEarly(op, g) {
 		return false
 	}
 	ds, ok := p.candidate(op, g)

@@ -36,9 +36,38 @@ func prepare(c *ir.Context, fn *ir.Op, t Target) map[*ir.Op]string {
 	p := &preparer{b: blu.On(ir.NewBuilder(c, fn.Body())), target: t, origin: map[*ir.Op]string{}}
 	p.round(fn, p.rewrite, func(op *ir.Op) string { return op.Def().Name })
 	p.round(fn, p.primitive, func(op *ir.Op) string { return p.origin[op] })
+	p.fold(fn)
 	mergeSmall(fn)
 	rewrite.EraseDead(fn)
 	return p.origin
+}
+
+// fold applies the folders of operations once, in order: composites leave products with 1 and sums of constants.
+func (p *preparer) fold(fn *ir.Op) {
+	c := p.b.Ctx
+	for op := range fn.Body().Ops() {
+		if op.Def().Fold == nil || op.Is(blu.Constant) {
+			continue
+		}
+		consts := make([]ir.Attr, op.NumOperands())
+		for i := range consts {
+			consts[i] = rewrite.ConstantValue(op.Operand(i))
+		}
+		folded := op.Def().Fold(c, op, consts)
+		if len(folded) != op.NumResults() || len(folded) == 0 {
+			continue
+		}
+		p.b.Before(op).At(op.Loc())
+		values := make([]*ir.Value, len(folded))
+		for i, r := range folded {
+			if values[i] = r.Value; r.Attr != nil {
+				values[i] = p.b.Constant(r.Attr)
+			}
+		}
+		if values[0] != op.Result(0) { // else it was changed in place
+			op.ReplaceWith(values...)
+		}
+	}
 }
 
 type preparer struct {
@@ -56,7 +85,7 @@ func (p *preparer) round(fn *ir.Op, rule func(*ir.Op) []*ir.Value, name func(*ir
 		if made == nil {
 			continue
 		}
-		from := name(op)
+		from, again := name(op), op.Attr(blu.RecomputedAttr)
 		op.ReplaceWith(made...)
 		first := fn.Body().First()
 		if before != nil {
@@ -64,6 +93,9 @@ func (p *preparer) round(fn *ir.Op, rule func(*ir.Op) []*ir.Value, name func(*ir
 		}
 		for o := first; o != after; o = o.Next() {
 			p.origin[o] = from
+			if again != nil {
+				o.SetAttr(blu.RecomputedAttr, again)
+			}
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (p *planner) joinReduction(r *ir.Op, g *group) bool {
 	x := r.Operand(0)
 	k := knower{p, g, true, map[*ir.Op]bool{}}
 	xd, ok := k.of(x)
-	if !ok || g.kind == single || r.Is(pick) && (g.member(x) || !slices.Equal(g.dom.flat(xd), g.dom.flat(g.anchor))) {
+	if !ok || g.kind == single || p.tooEarly(r, g) || r.Is(pick) && (g.member(x) || !slices.Equal(g.dom.flat(xd), g.dom.flat(g.anchor))) {
 		return false
 	}
 	over, kept := g.split(r, xd)
