@@ -61,7 +61,7 @@ type Device struct {
 }
 
 // H200 is the SXM part. Clock and bandwidths as seen in runs of bench/gemm; see bench/NOTES.md.
-var H200 = Device{Name: "NVIDIA H200", Target: ptx.SM90A, SMs: 132, SharedPerBlock: 232448, Clock: 1.6e9, Bandwidth: 4.3e12, L2Bandwidth: 6e12}
+var H200 = Device{Name: "NVIDIA H200", Target: ptx.SM90A, SMs: 132, SharedPerBlock: 232448, Clock: 1.55e9, Bandwidth: 4.3e12, L2Bandwidth: 1.2e13}
 
 // elem is the bytes of an operand's element and how many planes it has.
 func (g Gemm) elem() (size, planes int) {

@@ -462,7 +462,7 @@ func (w *wgmma) release(stage, when *ir.Value) {
 func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value) {
 	b := w.b
 	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
-	mine := b.Add(w.base, b.MulI(b.AddI(w.warp, -4), warpStaging))
+	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(w.warp, -4), warpStaging))
 	width := w.pointWidth()
 	perRow := min(chunk/width, 32)
 	laneRow, laneCol := b.DivI(w.lane, perRow), b.MulI(b.Binary(ptx.And, w.lane, b.I32(perRow-1)), width)

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"slices"
+
 	"blutrain/blublas"
 	"blutrain/dialects/ptx"
+	"blutrain/ir"
 )
 
 // shape is a product that is timed.
@@ -52,25 +56,46 @@ func ampere(p blublas.Precision, bn, stages, split int) blublas.Gemm {
 	return blublas.Gemm{Precision: p, Unit: blublas.MMA, Target: ptx.SM80, BM: 128, BN: bn, BK: depth, Stages: stages, SplitK: split}
 }
 
-// candidates lists the configurations that are tried for a precision; those that a shape or layout can't have are left
-// out by Check.
-func candidates(p blublas.Precision, s shape) []blublas.Gemm {
+// tilings lists the tile shapes that are tried for a precision.
+func tilings(p blublas.Precision) []blublas.Gemm {
+	switch p {
+	case blublas.BF16, blublas.TF32:
+		return []blublas.Gemm{hopper(p, 128, 128, 6, 2, 1, 1, true), hopper(p, 128, 192, 4, 2, 1, 1, true), hopper(p, 128, 256, 4, 2, 1, 1, false),
+			hopper(p, 128, 256, 4, 2, 2, 1, false)}
+	case blublas.FP16x3:
+		return []blublas.Gemm{hopper(p, 128, 192, 2, 2, 1, 1, false), hopper(p, 128, 128, 3, 2, 1, 1, false), hopper(p, 64, 128, 4, 2, 1, 1, true)}
+	}
+	return []blublas.Gemm{simt(128, 8, 1), simt(256, 16, 1)}
+}
+
+// float32 sums of more products than this are made of parts, as cuBLAS does: a single chain's error grows with its length.
+const longest = 4096
+
+// candidates lists what is tried for a shape: each tile shape that it can have, with the numbers of parts of K that the
+// cost model likes best, best first.
+func candidates(p blublas.Precision, s shape, layout string, out ir.FloatKind, d blublas.Device) []blublas.Gemm {
 	var all []blublas.Gemm
-	splits := []int{1}
-	if s.layout == tn {
-		splits = []int{1, 2, 4}
-	}
-	for _, split := range splits {
-		switch p {
-		case blublas.BF16, blublas.TF32:
-			all = append(all, hopper(p, 128, 128, 6, 2, 1, split, true), hopper(p, 128, 192, 4, 2, 1, split, true), hopper(p, 128, 256, 4, 2, 1, split, false),
-				hopper(p, 64, 256, 4, 2, 1, split, true), hopper(p, 128, 256, 4, 2, 2, split, false), hopper(p, 128, 128, 6, 2, 2, split, true))
-		case blublas.FP32Strict:
-			all = append(all, simt(128, 16, split), simt(256, 16, split), simt(128, 8, split), simt(256, 8, split))
-		case blublas.FP16x3:
-			all = append(all, hopper(p, 128, 128, 3, 2, 1, split, false), hopper(p, 128, 192, 2, 2, 1, split, false), hopper(p, 64, 128, 4, 2, 1, split, true),
-				hopper(p, 128, 192, 2, 2, 2, split, false))
+	for _, g := range tilings(p) {
+		g = with(g, layout, s.m, s.n, s.k)
+		g.Epilogue = blublas.Standard(blublas.Options{Out: out})
+		var fit []blublas.Gemm
+		least := 1
+		if p == blublas.FP32Strict {
+			least = (s.k + longest - 1) / longest
 		}
+		for split := least; split <= max(16, least); split++ {
+			g.SplitK = split
+			if g.Check(d) == nil {
+				fit = append(fit, g)
+			}
+		}
+		byCost(fit, d)
+		all = append(all, fit[:min(len(fit), 2)]...)
 	}
+	byCost(all, d)
 	return all
+}
+
+func byCost(gs []blublas.Gemm, d blublas.Device) {
+	slices.SortStableFunc(gs, func(a, b blublas.Gemm) int { return cmp.Compare(a.Cost(d).Seconds, b.Cost(d).Seconds) })
 }

@@ -63,15 +63,18 @@ func normals(n int, r *rand.Rand) []float32 {
 }
 
 // rounded is what the kernel's operands hold of the data.
-func rounded(x []float32, p blublas.Precision) []float64 {
+func rounded(x []float32, g blublas.Gemm) []float64 {
 	y := make([]float64, len(x))
 	for i, v := range x {
-		switch p {
-		case blublas.BF16:
+		switch {
+		case g.Precision == blublas.BF16:
 			v = math.Float32frombits(uint32(ir.BF16Bits(float64(v))) << 16)
-		case blublas.TF32: // nearest, ties to even
+		case g.Precision == blublas.TF32: // nearest: the copy engine takes ties to even, the instruction away from zero
 			u := math.Float32bits(v)
-			v = math.Float32frombits((u + 1<<12 - 1 + u>>13&1) &^ (1<<13 - 1))
+			if g.Unit == blublas.WGMMA {
+				u += u>>13&1 - 1
+			}
+			v = math.Float32frombits((u + 1<<12) &^ (1<<13 - 1))
 		}
 		y[i] = float64(v)
 	}
@@ -117,7 +120,7 @@ func (b *bench) check(g blublas.Gemm, c check) (float64, error) {
 	if err != nil {
 		return math.NaN(), err
 	}
-	want := s.reference(product(rounded(a, g.Precision), rounded(bt, g.Precision), g.M, g.N, g.K))
+	want := s.reference(product(rounded(a, g), rounded(bt, g), g.M, g.N, g.K))
 	worst := 0.0
 	var first [][]byte
 	for range 2 {

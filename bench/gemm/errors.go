@@ -53,11 +53,12 @@ func (b *bench) errorsOf(s shape, dist, dir string) error {
 		return err
 	}
 	for _, p := range precisions {
-		g := candidateFor(p.ours, s, b.gpu.device)
-		if g == nil || p.ours == blublas.TF32 && s.layout != nt {
+		fit := candidates(p.ours, s, s.layout, ir.F32, b.gpu.device)
+		if len(fit) == 0 {
 			continue
 		}
-		got, err := b.compute(*g, s, file("a"), file("b"), reply.Rows)
+		g := fit[0]
+		got, err := b.compute(g, s, file("a"), file("b"), reply.Rows)
 		if err != nil {
 			return err
 		}
@@ -66,18 +67,6 @@ func (b *bench) errorsOf(s shape, dist, dir string) error {
 		r.PeerErr, r.PeerRow = reply.Errors[p.peer][0], reply.Errors[p.peer][1]
 		fmt.Printf("%-18s %-10s %-11s %10.2e %10.2e %10.2e %10.2e\n", s.name, dist, p.ours, r.Error, r.PeerErr, r.RowError, r.PeerRow)
 		b.results = append(b.results, r)
-	}
-	return nil
-}
-
-// candidateFor is the first configuration that a shape can have, or nil.
-func candidateFor(p blublas.Precision, s shape, d blublas.Device) *blublas.Gemm {
-	for _, g := range candidates(p, s) {
-		g = with(g, s.layout, s.m, s.n, s.k)
-		g.Epilogue = blublas.Standard(blublas.Options{Out: ir.F32})
-		if g.Check(d) == nil {
-			return &g
-		}
 	}
 	return nil
 }

@@ -66,12 +66,7 @@ func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, e
 		return nil, err
 	}
 	var mine []*result
-	for _, g := range candidates(p, s) {
-		g = with(g, op.layout, s.m, s.n, s.k)
-		g.Epilogue = blublas.Standard(blublas.Options{Out: op.out})
-		if g.Check(b.gpu.device) != nil {
-			continue
-		}
+	for _, g := range candidates(p, s, op.layout, op.out, b.gpu.device) {
 		ms, err := b.timeKernel(g, op)
 		if err != nil {
 			return nil, err

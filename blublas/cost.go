@@ -1,0 +1,61 @@
+package blublas
+
+import "math"
+
+// Cost is a prediction of a kernel's time on a device, with what it is made of.
+type Cost struct {
+	Seconds float64 // all of it, the second kernel of a split K included
+	Math    float64 // if only the multiplying units counted
+	Feed    float64 // if only the way from L2 to the multiprocessors counted
+	Memory  float64 // if only device memory counted: operands and results once, partial sums twice
+	Waves   float64 // tiles for each multiprocessor
+}
+
+// launch is what a kernel costs beyond its work: start and end of a grid.
+const launch = 3e-6
+
+// Cost predicts the time. Tiles are dealt to the multiprocessors in whole numbers; a tile takes the longer of multiplying
+// and feeding, and its epilogue where nothing else runs beside it.
+func (g Gemm) Cost(d Device) Cost {
+	size, planes := g.elem()
+	tiles := float64(ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK)
+	steps := float64(g.depth() / g.BK)
+	math1 := steps * g.stepCycles() / d.Clock
+	feed1 := steps * float64((g.BM+g.BN)*g.BK*size*planes) / (d.L2Bandwidth / float64(d.SMs))
+	epilogue := float64(g.BM*g.BN) / 32 / d.Clock
+	waves := math.Ceil(tiles / float64(d.SMs))
+	body := waves * max(math1, feed1)
+	if g.Pingpong {
+		body += epilogue
+	} else {
+		body += waves * epilogue
+	}
+	mn := float64(g.M) * float64(g.N)
+	bytes := float64(size*planes)*(float64(g.M)+float64(g.N))*float64(g.K) + 4*mn
+	c := Cost{Math: waves * math1, Feed: waves * feed1, Waves: tiles / float64(d.SMs)}
+	if g.SplitK > 1 {
+		partial := 8 * mn * float64(g.SplitK)
+		bytes += partial
+		body += launch + (partial/2+4*mn)/d.Bandwidth
+	}
+	c.Memory = bytes / d.Bandwidth
+	c.Seconds = launch + max(body, c.Memory)
+	return c
+}
+
+// stepCycles is the cycles in which a multiprocessor multiplies one stage of one tile. The tensor cores take a 64 x n x 32
+// bytes product in n/2 cycles; before Hopper's instructions they reach about 0.6 of that, and the float32 units about
+// 0.7 of 128 a cycle.
+func (g Gemm) stepCycles() float64 {
+	volume := float64(g.BM * g.BN * g.BK)
+	size, planes := g.elem()
+	products := float64(2*planes - 1)
+	perCycle := 64 * 2 * 32 / float64(size)
+	switch g.Unit {
+	case SIMT:
+		return volume / (128 * 0.7)
+	case MMA:
+		perCycle *= 0.6
+	}
+	return products * volume / perCycle
+}

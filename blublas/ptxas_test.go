@@ -1,0 +1,132 @@
+package blublas
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	codegen "blutrain/codegen/ptx"
+	"blutrain/dialects/ptx"
+	"blutrain/internal/upstream"
+	"blutrain/ir"
+)
+
+var update = flag.Bool("update", false, "write the golden table of what the assembler says of each kernel")
+
+const table = "testdata/ptxas.txt"
+
+// templates is one kernel of every kind: layouts, precisions, tile shapes, epilogues, targets.
+func templates() []Gemm {
+	plain, full := Standard(Options{Out: ir.BF16}), Standard(Options{Out: ir.BF16, Scale: 0.5, Bias: true, Gelu: true, Keep: true, SumColumns: true})
+	backward := Standard(Options{Out: ir.F32, GeluGrad: true, Residual: true, SumColumns: true})
+	var all []Gemm
+	add := func(g Gemm, a, b bool, e Epilogue) {
+		g.A, g.B, g.Epilogue = Operand{a, 16384}, Operand{b, 16384}, e
+		all = append(all, g)
+	}
+	wgmma := func(p Precision, depth, bm, bn, stages, cluster, split int, pingpong bool) Gemm {
+		return Gemm{M: 4096, N: 2304, K: 16384, Precision: p, Unit: WGMMA, Target: ptx.SM90A, BM: bm, BN: bn, BK: depth, Stages: stages, Consumers: 2,
+			Cluster: cluster, SplitK: split, Pingpong: pingpong}
+	}
+	for _, l := range [][2]bool{{false, false}, {false, true}, {true, true}} {
+		add(wgmma(BF16, 64, 128, 128, 6, 1, 1, true), l[0], l[1], plain)
+		add(wgmma(BF16, 64, 128, 256, 4, 2, 1, false), l[0], l[1], full)
+		add(wgmma(BF16, 64, 128, 192, 4, 1, 1, true), l[0], l[1], backward)
+		add(wgmma(FP16x3, 64, 128, 192, 2, 1, 1, false), l[0], l[1], full)
+		add(wgmma(FP16x3, 64, 128, 128, 3, 1, 4, false), l[0], l[1], plain)
+	}
+	add(wgmma(TF32, 32, 128, 128, 6, 1, 1, true), false, false, full)
+	add(wgmma(TF32, 32, 128, 256, 4, 1, 2, false), false, false, backward)
+	for _, target := range ptx.Targets {
+		for _, l := range [][2]bool{{false, false}, {false, true}, {true, true}} {
+			add(Gemm{M: 4096, N: 2305, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 128, BK: 8, SplitK: 1}, l[0], l[1], full)
+			add(Gemm{M: 4096, N: 2304, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 256, BK: 16, SplitK: 3}, l[0], l[1], backward)
+			add(Gemm{M: 4096, N: 2304, K: 16384, Precision: BF16, Unit: MMA, Target: target, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1}, l[0], l[1], full)
+			add(Gemm{M: 4096, N: 2305, K: 16384, Precision: TF32, Unit: MMA, Target: target, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 1}, l[0], l[1], backward)
+		}
+	}
+	return all
+}
+
+// Every template is assembled for its target as the golden table says: registers, and no spills or warnings, of which the
+// serialized matrix products (C75xx) would cost most. Registers are those of the assembler that the table names; another
+// version is held to the rest.
+func TestPTXAS(t *testing.T) {
+	tool := upstream.PTXAS(t)
+	version, err := exec.Command(tool, "--version").Output()
+	require.NoError(t, err)
+	release := regexp.MustCompile(`V[\d.]+`).FindString(string(version))
+	c := ir.NewContext(ptx.Dialect)
+	lines := []string{"ptxas " + release}
+	for i, g := range templates() {
+		if testing.Short() && i%8 != 0 {
+			continue
+		}
+		k, err := g.Build(ir.NewBuilder(c, nil), H200)
+		require.NoError(t, err)
+		require.NoError(t, ir.Verify(c, k.Op), k.Name)
+		lines = append(lines, g.Target+" "+k.Name+": "+assemble(t, tool, k.Op, g.Target))
+	}
+	if testing.Short() {
+		return
+	}
+	got := strings.Join(lines, "\n") + "\n"
+	if *update {
+		require.NoError(t, os.WriteFile(table, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(table)
+	require.NoError(t, err)
+	if !strings.HasPrefix(string(want), lines[0]+"\n") {
+		registers := regexp.MustCompile(`\d+ registers`)
+		_, got, _ = strings.Cut(registers.ReplaceAllString(got, ""), "\n")
+		_, rest, _ := strings.Cut(registers.ReplaceAllString(string(want), ""), "\n")
+		want = []byte(rest)
+	}
+	require.Equal(t, string(want), got, "go test ./blublas -run PTXAS -update writes the table anew")
+}
+
+// assemble gives "168 registers, 0 bytes spilled" and the warnings.
+func assemble(t *testing.T, tool string, kernel *ir.Op, target string) string {
+	text, err := codegen.Print(kernel)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "kernel.ptx")
+	require.NoError(t, os.WriteFile(file, text, 0o644))
+	out, err := exec.Command(tool, "-v", "-arch="+target, "-o", os.DevNull, file).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", ir.SymName(kernel), out)
+	find := func(pattern string) string {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(string(out))
+		require.NotNil(t, m, "%s\n%s", pattern, out)
+		return m[1]
+	}
+	s := fmt.Sprintf("%s registers, %s bytes spilled", find(`Used (\d+) registers`), find(`(\d+) bytes spill stores`))
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "warning") || strings.Contains(line, "C75") {
+			s += "; " + strings.TrimSpace(line)
+		}
+	}
+	return s
+}
+
+// The same kernel prints as the same text, and its dump reads back as the same kernel.
+func TestDeterministic(t *testing.T) {
+	g := hopper()
+	g.Epilogue = Standard(Options{Out: ir.BF16, Bias: true, Gelu: true, Keep: true, SumColumns: true})
+	var texts, dumps [2]string
+	for i := range texts {
+		c := ir.NewContext(ptx.Dialect)
+		k, err := g.Build(ir.NewBuilder(c, nil), H200)
+		require.NoError(t, err)
+		text, err := codegen.Print(k.Op)
+		require.NoError(t, err)
+		texts[i], dumps[i] = string(text), k.Op.String()
+	}
+	require.Equal(t, texts[0], texts[1])
+	require.Equal(t, dumps[0], dumps[1])
+}
