@@ -19,6 +19,10 @@ type Engine interface {
 	WorldRank(r int) int
 	// Start begins a call and returns at once. Calls of one rank on one group match the others' in the order of Start.
 	Start(ctx context.Context, c Call) Pending
+	// Announce takes part in a collective's roll call without moving data: see Communicator.Announce.
+	Announce(ctx context.Context, c Call) Pending
+	// Err is why no more calls are possible, nil if they are.
+	Err() error
 	// Split makes sub-groups: see Communicator.Split. Without a group for this rank it returns nil.
 	Split(ctx context.Context, deadline time.Time, color, key int) (Engine, error)
 	// Traffic counts what this rank sent and received through this group.
@@ -81,6 +85,23 @@ func (c *Communicator) Start(ctx context.Context, call Call) Pending {
 	call.Deadline = c.until(ctx)
 	return c.engine.Start(ctx, call)
 }
+
+// Announce tells the others that this rank has begun a collective which moves its data by other means, a device's for
+// example. It is done when all ranks have announced the same; its errors name those that have not in time, or announced
+// another call, as Start's do. Announced calls count among the others in their order.
+func (c *Communicator) Announce(ctx context.Context, call Call) Pending {
+	if !call.Op.Collective() {
+		return failed{fmt.Errorf("%s is not a collective", call.Op)}
+	}
+	if err := call.check(c.Rank(), c.Size()); err != nil {
+		return failed{err}
+	}
+	call.Deadline = c.until(ctx)
+	return c.engine.Announce(ctx, call)
+}
+
+// Err is why no more calls are possible on this communicator, nil if they are. It doesn't wait.
+func (c *Communicator) Err() error { return c.engine.Err() }
 
 // until is when a call that begins now must have ended.
 func (c *Communicator) until(ctx context.Context) time.Time {

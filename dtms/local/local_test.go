@@ -12,6 +12,7 @@ import (
 
 	"blutrain/dtms"
 	"blutrain/dtms/internal/enginetest"
+	"blutrain/formats"
 )
 
 func TestEverything(t *testing.T) {
@@ -98,6 +99,30 @@ func TestOtherCalls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnnounce holds that calls on devices get the same roll call.
+func TestAnnounce(t *testing.T) {
+	device := func(count int64) dtms.Call {
+		m := dtms.Device(formats.BF16, 1<<20, count)
+		return dtms.Call{Op: dtms.AllReduce, In: m, Out: m, Stream: 3}
+	}
+	errs := each(t, 3, func(ctx context.Context, c *dtms.Communicator) error {
+		return errors.Join(c.Announce(ctx, device(8)).Wait(), c.Barrier(ctx), c.Err())
+	})
+	require.NoError(t, errors.Join(errs...))
+	errs = each(t, 3, func(ctx context.Context, c *dtms.Communicator) error {
+		return c.Announce(ctx, device(int64(8+c.Rank()/2))).Wait()
+	})
+	requireNamed(t, errs, dtms.Mismatched, 2)
+	errs = each(t, 3, func(ctx context.Context, c *dtms.Communicator) error {
+		if c.Rank() == 1 {
+			time.Sleep(300 * time.Millisecond)
+			return c.Err()
+		}
+		return c.WithDeadline(100*time.Millisecond).Announce(ctx, device(8)).Wait()
+	})
+	requireNamed(t, errs, dtms.Late, 1)
 }
 
 func TestOtherRoots(t *testing.T) {

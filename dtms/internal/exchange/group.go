@@ -96,13 +96,31 @@ func (p *pending) Wait() error {
 
 // Start begins a call. Collectives of a group run one after the other, in the order of Start; sends and receives at once.
 func (g *Group) Start(ctx context.Context, c dtms.Call) dtms.Pending {
-	p := &pending{done: make(chan struct{})}
-	if err := g.refuse(c); err != nil {
-		p.err = err
-		close(p.done)
-		return p
+	if c.In.OnDevice() || c.Out.OnDevice() || c.Stream != 0 {
+		return failedCall(errors.New("this engine moves memory of the process only, not a device's"))
 	}
-	x := &exchange{group: g, node: g.node, call: c, begun: time.Now()}
+	return g.begin(ctx, &exchange{group: g, node: g.node, call: c, begun: time.Now()})
+}
+
+// Announce takes part in the roll call of a collective and moves nothing.
+func (g *Group) Announce(ctx context.Context, c dtms.Call) dtms.Pending {
+	return g.begin(ctx, &exchange{group: g, node: g.node, call: c, begun: time.Now(), announced: true})
+}
+
+// Err is why no more calls are possible.
+func (g *Group) Err() error { return g.node.Err() }
+
+func failedCall(err error) dtms.Pending {
+	p := &pending{done: make(chan struct{}), err: err}
+	close(p.done)
+	return p
+}
+
+func (g *Group) begin(ctx context.Context, x *exchange) dtms.Pending {
+	if err := g.node.Err(); err != nil {
+		return failedCall(err)
+	}
+	c, p := x.call, &pending{done: make(chan struct{})}
 	g.counters[c.Op].calls.Add(1)
 	var before <-chan struct{}
 	g.mu.Lock()
@@ -124,17 +142,6 @@ func (g *Group) Start(ctx context.Context, c dtms.Call) dtms.Pending {
 		close(p.done)
 	}()
 	return p
-}
-
-// refuse says why a call can't begin.
-func (g *Group) refuse(c dtms.Call) error {
-	if err := g.node.Err(); err != nil {
-		return err
-	}
-	if c.In.OnDevice() || c.Out.OnDevice() || c.Stream != 0 {
-		return errors.New("this engine moves memory of the process only, not a device's")
-	}
-	return nil
 }
 
 // Split makes sub-groups out of everyone's color and key.
@@ -193,6 +200,8 @@ type exchange struct {
 	roll   *roll  // of a collective
 	begun  time.Time
 
+	announced bool // only the roll call
+
 	mu       sync.Mutex
 	receives []*incoming
 }
@@ -232,8 +241,10 @@ func (x *exchange) steps(before <-chan struct{}) error {
 			return err
 		}
 	}
-	if err := x.move(); err != nil {
-		return err
+	if !x.announced {
+		if err := x.move(); err != nil {
+			return err
+		}
 	}
 	if x.roll == nil {
 		return nil
