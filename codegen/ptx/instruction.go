@@ -153,12 +153,12 @@ var writers = map[*ir.OpDef]func(p *printer, op *ir.Op){
 	ptx.CopyCommit: func(p *printer, _ *ir.Op) { p.line("cp.async.commit_group;") },
 	ptx.CopyWait:   func(p *printer, op *ir.Op) { p.line("cp.async.wait_group %d;", op.Attrs().IntOr("pending", 0)) },
 	ptx.LoadMatrix: func(p *printer, op *ir.Op) {
-		p.line("ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 %s, %s;", ptx.Registers(op.Result(0).Type()), flag(op, "trans", ".trans"),
+		p.line("ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 %s, %s;", ptx.Registers(op.Result(0).Type()), option(op, "trans", ".trans"),
 			listed(p.fresh(op.Result(0))), p.at(op, 0, "offset"))
 	},
 	ptx.StoreMatrix: func(p *printer, op *ir.Op) {
 		x := op.Operand(1)
-		p.line("stmatrix.sync.aligned.m8n8.x%d%s.shared.b16 %s, %s;", ptx.Registers(x.Type()), flag(op, "trans", ".trans"), p.at(op, 0, "offset"), p.list(x))
+		p.line("stmatrix.sync.aligned.m8n8.x%d%s.shared.b16 %s, %s;", ptx.Registers(x.Type()), option(op, "trans", ".trans"), p.at(op, 0, "offset"), p.list(x))
 	},
 	ptx.MMA:         func(p *printer, op *ir.Op) { p.mma(op) },
 	ptx.WGMMA:       func(p *printer, op *ir.Op) { p.wgmma(op) },
@@ -188,14 +188,14 @@ var writers = map[*ir.OpDef]func(p *printer, op *ir.Op){
 	ptx.BarrierWait: func(p *printer, op *ir.Op) {
 		again, done := p.newLabel("wait"), p.temporary(predicate)
 		p.label(again)
-		p.line("mbarrier.try_wait.parity%s.shared::cta.b64 %s, %s, %s;", flag(op, "cluster", ".acquire.cluster"), done, p.at(op, 0, "offset"), p.operand(op.Operand(1)))
+		p.line("mbarrier.try_wait.parity%s.shared::cta.b64 %s, %s, %s;", option(op, "cluster", ".acquire.cluster"), done, p.at(op, 0, "offset"), p.operand(op.Operand(1)))
 		p.line("@!%s bra %s;", done, again)
 	},
 	ptx.TMALoad:   func(p *printer, op *ir.Op) { p.tmaLoad(op) },
 	ptx.TMAStore:  func(p *printer, op *ir.Op) { p.tmaStore(op) },
 	ptx.TMACommit: func(p *printer, _ *ir.Op) { p.line("cp.async.bulk.commit_group;") },
 	ptx.TMAWait: func(p *printer, op *ir.Op) {
-		p.line("cp.async.bulk.wait_group%s %d;", flag(op, "read", ".read"), op.Attrs().IntOr("pending", 0))
+		p.line("cp.async.bulk.wait_group%s %d;", option(op, "read", ".read"), op.Attrs().IntOr("pending", 0))
 	},
 	ptx.TMAPrefetch: func(p *printer, op *ir.Op) { p.line("prefetch.tensormap [%s];", p.operand(op.Operand(0))) },
 	ptx.Sync:        func(p *printer, op *ir.Op) { p.barrier("sync", op) },

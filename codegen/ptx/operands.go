@@ -28,7 +28,7 @@ func (p *printer) at(op *ir.Op, i int, offset string) string {
 	return "[" + base + "]"
 }
 
-func flag(op *ir.Op, name, text string) string {
+func option(op *ir.Op, name, text string) string {
 	if op.Attrs().Bool(name) {
 		return text
 	}
