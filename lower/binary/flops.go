@@ -6,8 +6,8 @@ import (
 	"blutrain/ir"
 )
 
-// countFlops counts the floating-point operations of matrix products and attention in each function, a multiplication and
-// an addition as two: what is compared to a machine's peak as model FLOPs utilization. Causal attention counts half.
+// countFlops counts the floating-point operations of matrix products in each function: what is compared to a machine's peak
+// as model FLOPs utilization. What is only computed again, to save memory, doesn't count.
 func countFlops(module *ir.Op) map[string]float64 {
 	from := module
 	if step := nested(module, Step); step != nil {
@@ -20,36 +20,12 @@ func countFlops(module *ir.Op) map[string]float64 {
 		}
 		n := 0.0
 		ir.Walk(f, func(op *ir.Op) ir.WalkResult {
-			n += flops(op)
+			if op.Attr(blu.RecomputedAttr) == nil {
+				n += blu.Flops(op)
+			}
 			return ir.Advance
 		})
 		counts[ir.SymName(f)] = n
 	}
 	return counts
-}
-
-func flops(op *ir.Op) float64 {
-	switch op.Def() {
-	case blu.Dot:
-		depth := int64(1)
-		for _, d := range op.Attrs().Ints("lhs_contract") {
-			depth *= op.Operand(0).Shape()[d]
-		}
-		return 2 * float64(ir.NumElements(op.Result(0).Shape())) * float64(depth)
-	case blu.Attention:
-		return 2 * attentionProduct(op)
-	case blu.AttentionGrad:
-		return 5 * attentionProduct(op)
-	}
-	return 0
-}
-
-// attentionProduct is the operations of one product of queries and keys.
-func attentionProduct(op *ir.Op) float64 {
-	q, k := op.Operand(0).Shape(), op.Operand(1).Shape()
-	n := 2 * float64(ir.NumElements(q)) * float64(k[len(k)-2])
-	if op.Attrs().Bool("causal") {
-		n /= 2
-	}
-	return n
 }

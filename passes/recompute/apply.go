@@ -41,7 +41,13 @@ func (c *chooser) apply(ctx *ir.Context, plan choice) (copies int) {
 
 // copy clones an operation whose operands are, where they are recomputed, already in the mapping.
 func (c *chooser) copy(ctx *ir.Context, i int32, mapping map[*ir.Value]*ir.Value) *ir.Op {
-	n := c.ops[i].op.Clone(ctx, mapping)
+	op := &c.ops[i]
+	n := op.op.Clone(ctx, mapping)
+	for r := range op.results {
+		if c.graph.values[op.first+r].stored {
+			delete(mapping, op.op.Result(int(r)))
+		}
+	}
 	n.SetAttr(blu.RecomputedAttr, ctx.Unit())
 	return n
 }

@@ -2,7 +2,6 @@ package recompute
 
 import (
 	"cmp"
-	"slices"
 	"sort"
 )
 
@@ -108,86 +107,4 @@ func (c *chooser) segmentSizes() []int64 {
 func (c *chooser) withoutLast(best choice) choice {
 	n := sort.Search(len(best.items), func(n int) bool { return c.try(best.items[:n]).peak <= best.peak })
 	return c.try(best.items[:n])
-}
-
-// within looks for the plan of the least cost whose peak is at most limit. ok is false when it finds none; then the plan is
-// the one of the least peak.
-func (c *chooser) within(limit int64) (plan choice, ok bool) {
-	if c.base.peak <= limit {
-		return c.none(), true
-	}
-	least := c.full()
-	var best *choice
-	for _, size := range c.segmentSizes() {
-		items, _ := c.segments(size)
-		found, ok := c.shortest(c.byRatio(items), limit)
-		if better(found.usage, least.usage) {
-			least = found
-		}
-		if best != nil && (!ok || found.cost >= best.cost) {
-			break // larger segments cost more
-		}
-		if ok {
-			best = &found
-		}
-	}
-	switch {
-	case best != nil:
-		return c.thinned(*best, limit), true
-	case least.peak <= limit:
-		return c.thinned(least, limit), true
-	}
-	return least, false
-}
-
-// byRatio orders items by what a byte costs, then from early to late: what is saved early is needed again when most other
-// memory has been given back.
-func (c *chooser) byRatio(items []int) []int {
-	slices.SortStableFunc(items, func(a, b int) int { return cmp.Compare(c.items[a].ratio(), c.items[b].ratio()) })
-	return items
-}
-
-// shortest is the shortest beginning of a list of items whose recomputation fits; ok is false when none was found, and the
-// plan then the one of the least peak. More items mean a lower peak up to a point: beyond it, what must be recomputed at
-// once grows.
-func (c *chooser) shortest(order []int, limit int64) (found choice, ok bool) {
-	const steps = 8
-	found = c.none()
-	fits := func(n int) bool {
-		t := c.try(order[:n])
-		if better(t.usage, found.usage) {
-			found = t
-		}
-		return t.peak <= limit
-	}
-	from, to := 0, len(order)
-	if !fits(to) {
-		for k := 1; ; k++ {
-			if k == steps {
-				return found, false
-			}
-			if to = len(order) * k / steps; fits(to) {
-				break
-			}
-			from = to
-		}
-	}
-	n := from + sort.Search(to-from, func(n int) bool { return fits(from + n) })
-	return c.try(order[:n]), true
-}
-
-// mostTrials bounds the items that thinned looks at.
-const mostTrials = 64
-
-// thinned takes items out of a plan, the most costly ones first, as long as it fits.
-func (c *chooser) thinned(plan choice, limit int64) choice {
-	order := slices.Clone(plan.items)
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.items[b].cost, c.items[a].cost) })
-	for _, i := range order[:min(mostTrials, len(order))] {
-		fewer := slices.DeleteFunc(slices.Clone(plan.items), func(k int) bool { return k == i })
-		if t := c.try(fewer); t.peak <= limit && t.cost <= plan.cost {
-			plan = t
-		}
-	}
-	return plan
 }

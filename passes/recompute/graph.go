@@ -26,6 +26,8 @@ type node struct {
 	fusedView  bool // of views: kernels see through it
 	sumsUp     bool // results are known only once every element was seen
 	isAddition bool
+	inPlace    bool // may write its result over an operand
+	again      bool // is a copy that an earlier run made
 }
 
 // value is one argument or result of an operation.
@@ -33,6 +35,8 @@ type value struct {
 	def   int32 // the operation, -1 for an argument
 	root  int32 // the value that this one is a view of, or itself
 	bytes int64 // of memory in the arena, were it kept in memory; 0 for what lives in storage and for views
+	// stored is true of results of the function, and views of them: they live in storage, and need not be had again.
+	stored bool
 }
 
 // newGraph reads a function; ok is false when it is not straight-line.
@@ -70,7 +74,10 @@ func newGraph(fn *ir.Op) (g *graph, ok bool) {
 	}
 	g.end = int32(len(g.ops) - 1)
 	for _, v := range g.ops[g.end].in {
-		g.values[g.values[v].root].bytes = 0
+		g.values[g.values[v].root].bytes, g.values[g.values[v].root].stored = 0, true
+	}
+	for i := range g.values {
+		g.values[i].stored = g.values[g.values[i].root].stored
 	}
 	return g, true
 }

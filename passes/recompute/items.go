@@ -11,9 +11,10 @@ type item struct {
 	ops    []int32 // what to drop to recompute it: itself, and what lies between it and saved values
 	gain   int64   // bytes at the turning point
 	cost   float64
-	cheap  bool // no products
-	cut    bool // nothing else is needed by the forward part when it has been computed
-	placed int32
+	cheap  bool  // no products
+	cut    bool  // nothing else is needed by the forward part when it has been computed
+	placed int32 // the group that computes it
+	again  int32 // the first group after the turning point that uses it
 }
 
 // ratio is what a byte costs.
@@ -61,17 +62,37 @@ func newChooser(g *graph) *chooser {
 func (c *chooser) findItems() {
 	cuts := c.findCuts()
 	b := itemBuilder{chooser: c, mark: make([]int32, len(c.ops))}
+	again, across := c.firstLateUses(), c.across()
 	for _, i := range c.seq {
 		bytes := c.savedBytes(i)
 		if c.late[i] || bytes < leastBytes || float64(bytes) < leastShare*float64(c.base.peak) {
 			continue
 		}
 		if it, ok := b.build(i, bytes); ok {
-			it.cut, it.placed = cuts[i], c.group[i]
-			c.items = append(c.items, it)
+			it.cut, it.placed, it.again = cuts[i], c.group[i], again[i]
+			if !c.waits(&it, across) {
+				c.items = append(c.items, it)
+			}
 		}
 	}
 	slices.SortStableFunc(c.items, func(a, b item) int { return cmp.Compare(a.placed, b.placed) })
+}
+
+// firstLateUses is, by operation, the first group after the turning point that uses one of its saved values.
+func (c *chooser) firstLateUses() []int32 {
+	first := make([]int32, len(c.ops))
+	for p := len(c.seq) - 1; p >= 0; p-- {
+		op := &c.ops[c.seq[p]]
+		if !c.late[c.seq[p]] || op.role == view {
+			continue
+		}
+		for _, v := range op.in {
+			if d := c.graph.values[c.graph.values[v].root].def; d >= 0 {
+				first[d] = c.group[c.seq[p]]
+			}
+		}
+	}
+	return first
 }
 
 func (c *chooser) savedBytes(i int32) (n int64) {
@@ -130,7 +151,7 @@ func (b *itemBuilder) visit(i int32, bytes int64) bool {
 // is gained that it is better kept.
 func (b *itemBuilder) need(v int32, bytes int64) bool {
 	val := &b.graph.values[v]
-	if val.def < 0 || b.saved[v] || b.ops[val.def].role == inline {
+	if val.def < 0 || val.stored || b.saved[v] || b.ops[val.def].role == inline {
 		return true
 	}
 	if b.chooser.kept(v) {
@@ -143,51 +164,4 @@ func (b *itemBuilder) need(v int32, bytes int64) bool {
 		}
 	}
 	return b.visit(val.def, bytes)
-}
-
-// findCuts tells the operations at whose groups little else is needed: no more bytes than they save themselves, or no more
-// than at the groups before and after.
-func (c *chooser) findCuts() map[int32]bool {
-	needed, places := c.forwardBytes()
-	cuts := map[int32]bool{}
-	low := map[int32]bool{}
-	for k, p := range places {
-		before, after := max(0, k-1), min(len(places)-1, k+1)
-		low[p] = needed[p] <= needed[places[before]] && needed[p] <= needed[places[after]]
-	}
-	for _, i := range c.seq {
-		if bytes := c.savedBytes(i); bytes > 0 && !c.late[i] {
-			cuts[i] = low[c.group[i]] || needed[c.group[i]] <= bytes
-		}
-	}
-	return cuts
-}
-
-// forwardBytes is, by place, the bytes that the forward part still needs after it, and the places where groups begin.
-func (c *chooser) forwardBytes() (needed []int64, places []int32) {
-	last := make([]int32, len(c.graph.values)) // the last group of the forward part that reads a value
-	for p, i := range c.seq {
-		op := &c.ops[i]
-		if c.late[i] || op.role == view || op.role == inline || i == c.end {
-			continue
-		}
-		if c.group[i] == int32(p) {
-			places = append(places, int32(p))
-		}
-		for _, v := range op.in {
-			r := c.graph.values[v].root
-			last[r] = max(last[r], c.group[i])
-		}
-	}
-	needed = make([]int64, len(c.seq)+1)
-	for v := range c.graph.values {
-		if val := &c.graph.values[v]; val.bytes > 0 && c.kept(int32(v)) && last[v] > c.ready[v] {
-			needed[c.ready[v]] += val.bytes
-			needed[last[v]] -= val.bytes
-		}
-	}
-	for p := 1; p < len(needed); p++ {
-		needed[p] += needed[p-1]
-	}
-	return needed, places
 }

@@ -75,7 +75,7 @@ func (m *meter) node(i int32) (op *node, results int32) {
 	return &m.ops[i], m.ops[i].first
 }
 
-func (m *meter) isCopy(i int32) bool { return i >= int32(len(m.ops)) }
+func (m *meter) isCopy(i int32) bool { return i >= int32(len(m.ops)) || m.ops[i].again }
 
 // makeGroups puts each operation into a group.
 func (m *meter) makeGroups() {
@@ -192,7 +192,7 @@ func (m *meter) note(v, by, at int32) {
 func (m *meter) allot() {
 	for _, i := range m.seq {
 		op, _ := m.node(i)
-		if op.role != elementwise && op.role != rows {
+		if !op.inPlace {
 			continue
 		}
 		g := m.group[i]

@@ -63,14 +63,16 @@ func roleOf(op *ir.Op) role {
 }
 
 func newNode(op *ir.Op) node {
-	n := node{op: op, role: roleOf(op), cost: cost(op), isAddition: op.Is(blu.Add)}
+	n := node{op: op, role: roleOf(op), cost: cost(op), isAddition: op.Is(blu.Add), again: op.Attr(blu.RecomputedAttr) != nil}
 	n.pinned = !op.Has(ir.Pure) || n.role == terminator
 	n.fusedView = n.role == view && !op.Is(blu.Slice)
 	switch n.role {
 	case rows:
 		n.elems = ir.NumElements(op.Operand(0).Shape())
 		n.sumsUp = sumsUp(op)
+		n.inPlace = true
 	case elementwise, product, gather:
+		n.inPlace = n.role == elementwise
 		n.elems = ir.NumElements(op.Result(0).Shape())
 	}
 	return n

@@ -38,7 +38,7 @@ func (s *scheduler) make(drop []bool) schedule {
 func (s *scheduler) copyOperands(op int32, drop []bool) {
 	for _, v := range s.ops[op].in {
 		d := s.values[v].def
-		if d < 0 || !drop[d] || s.copied[d] {
+		if d < 0 || !drop[d] || s.values[v].stored || s.copied[d] {
 			continue
 		}
 		s.copied[d] = true
@@ -59,7 +59,10 @@ func (s *scheduler) withoutUnused(drop []bool) schedule {
 		}
 		for _, v := range s.ops[i%n].in {
 			if d := s.values[v].def; d >= 0 {
-				s.wanted[s.source(i, d, drop)] = true
+				if s.readsCopy(i, v, drop) {
+					d += n
+				}
+				s.wanted[d] = true
 			}
 		}
 		out--
@@ -68,18 +71,15 @@ func (s *scheduler) withoutUnused(drop []bool) schedule {
 	return s.buffer[out:]
 }
 
-// source is the instance of operation d, the original or the copy, whose results instance i uses.
-func (s *scheduler) source(i, d int32, drop []bool) int32 {
-	n := int32(len(s.ops))
-	if drop[d] && (i >= n || s.late[i]) {
-		return d + n
-	}
-	return d
+// readsCopy reports whether instance i reads the copy of value v, not the original.
+func (s *scheduler) readsCopy(i, v int32, drop []bool) bool {
+	val := &s.values[v]
+	return val.def >= 0 && drop[val.def] && !val.stored && (i >= int32(len(s.ops)) || s.late[i])
 }
 
-// reads is the instance of value v that instance i reads: v, or v and the number of values for that of a copy.
+// reads is the instance of value v that instance i reads: v, or v and the number of values for the copy.
 func (s *scheduler) reads(i, v int32, drop []bool) int32 {
-	if d := s.values[v].def; d >= 0 && s.source(i, d, drop) != d {
+	if s.readsCopy(i, v, drop) {
 		return v + int32(len(s.values))
 	}
 	return v
