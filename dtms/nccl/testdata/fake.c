@@ -73,7 +73,7 @@ static int begin(comm *c, int type, uintptr_t stream) {
 
 int ncclAllReduce(const void *in, void *out, size_t count, int type, int op, comm *c, uintptr_t stream) {
 	if (op != 0 || begin(c, type, stream)) return invalid;
-	if (count == 13) c->broken = 1; // how a test asks for a failure
+	if (count == 13 && c->rank == 1) c->broken = 1; // how a test asks for a failure
 	memmove(out, in, count * sizes[type]);
 	return progress;
 }
