@@ -99,15 +99,6 @@ func (w *writer) index(def *ir.OpDef, x, y *ir.Value) *ir.Value {
 	return w.b.Create(def, []*ir.Value{x, y}).Result(0)
 }
 
-// linear is the sum of indices times strides.
-func (w *writer) linear(at []*ir.Value, strides []int64) *ir.Value {
-	sum := w.number(0)
-	for i, v := range at {
-		sum = w.index(arith.Addi, sum, w.index(arith.Muli, v, w.number(strides[i])))
-	}
-	return sum
-}
-
 // op makes a tile operation whose result type follows from its operands.
 func (w *writer) op(def *ir.OpDef, operands []*ir.Value, attrs ...ir.NamedAttr) *ir.Value {
 	return w.b.Create(def, operands, attrs...).Result(0)

@@ -34,6 +34,6 @@ func CPU() Target {
 		Name:       "cpu",
 		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 64, PanelRows: 64, ScatterCols: 64,
 		GemmRows: 32, GemmCols: 128, WideProducts: true,
-		Queries: 64, Keys: 64,
+		Queries: 64, Keys: 128,
 	}
 }

@@ -7,7 +7,7 @@
 // CHECK-NOT:     tile.compare {predicate = "ge"}
 // CHECK:         scf.yield
 // CHECK:         scf.for
-// CHECK:           tile.compare {{.*}} {predicate = "ge"} : (!tile.block<64x1xi32>, !tile.block<1x64xi32>) -> !tile.block<64x64xi1>
+// CHECK:           tile.compare {{.*}} {predicate = "ge"} : (!tile.block<64x1xi32>, !tile.block<1x128xi32>) -> !tile.block<64x128xi1>
 // CHECK:         scf.yield
 func.func @attend(%q: tensor<1x2x256x32xf32>, %k: tensor<1x2x256x32xf32>, %v: tensor<1x2x256x32xf32>) -> tensor<1x2x256x32xf32> {
   %o:2 = blu.attention %q, %k, %v {causal = true, scale = 2.5e-01 : f64} : (tensor<1x2x256x32xf32>, tensor<1x2x256x32xf32>, tensor<1x2x256x32xf32>) -> (tensor<1x2x256x32xf32>, tensor<1x2x256xf32>)
