@@ -110,7 +110,7 @@ func (l *loop) afterStep() error {
 
 func (l *loop) note(text string) error { return l.sink.Note(logs.Note{Step: l.step, Text: text}) }
 
-// evaluate reports the mean loss on the validation data: always the same batches, from its beginning.
+// evaluate reports the mean loss on the validation data: always the same batches.
 func (l *loop) evaluate() error {
 	mean, err := Evaluate(l.Program, l.Val, l.loaderConfig(true), l.ValBatches)
 	if err != nil {
@@ -121,19 +121,16 @@ func (l *loop) evaluate() error {
 	return l.sink.Eval(logs.Eval{Step: l.step, Loss: value})
 }
 
-// Evaluate gives the mean loss of a program over batches of the data from its beginning; 0 batches: all whole ones.
+// Evaluate gives the mean loss of a program over batches that are spread evenly over the data; 0 batches: all whole ones.
 func Evaluate(p runtime.Program, shards *data.Shards, c data.Config, batches int64) (float64, error) {
-	c.Sequential = true
+	c.Sequential, c.Sample = true, batches
 	loader, err := data.NewLoader(shards, c, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer loader.Close()
-	if batches <= 0 || batches > loader.Batches() {
-		batches = loader.Batches()
-	}
 	sum, count := 0.0, 0.0
-	for range batches {
+	for range loader.Batches() {
 		rows, err := loader.Next()
 		if err != nil {
 			return 0, err

@@ -67,6 +67,19 @@ func TestSequentialOverTwoFiles(t *testing.T) {
 	require.Equal(t, int64(6), l.State().Row)
 }
 
+// A sample is spread over the data: every third of seven batches.
+func TestSample(t *testing.T) {
+	s := openShards(t, tokenFile(t, "a.bin", 0, 2*15+1, 100))
+	l := load(t, s, Config{B: 2, S: 2, Vocab: 100, Ranks: 1, Sequential: true, Sample: 2}, nil)
+	require.Equal(t, int64(2), l.Batches())
+	require.Equal(t, []int32{0, 1, 2, 3}, next(t, l).Tokens)
+	require.Equal(t, []int32{12, 13, 14, 15}, next(t, l).Tokens)
+	l = load(t, s, Config{B: 2, S: 2, Vocab: 100, Ranks: 1, Sequential: true, Sample: 100}, nil)
+	require.Equal(t, int64(7), l.Batches())
+	next(t, l)
+	require.Equal(t, []int32{4, 5, 6, 7}, next(t, l).Tokens)
+}
+
 // rows are the first tokens of the rows that a set of ranks sees in n batches, in global order.
 func rows(t *testing.T, s *Shards, c Config, n int) []int32 {
 	var global []int32

@@ -12,7 +12,8 @@ type Config struct {
 	Vocab       int64 // of the model: tokens at or above it are an error
 	Rank, Ranks int   // 0 and 1 for a single process
 	Seed        uint64
-	Sequential  bool // windows in the order of the files, instead of a new random order each epoch
+	Sequential  bool  // windows in the order of the files, instead of a new random order each epoch
+	Sample      int64 // only so many batches of a pass, evenly spread over it; 0: all whole ones
 }
 
 // State is the place of a loader: the rows before it have been given out, to all ranks together. The rows of a run are one
@@ -39,6 +40,7 @@ type Batch struct {
 type Loader struct {
 	config  Config
 	windows windows
+	stride  int64 // batches from one to the next that is given out
 	state   State
 	ahead   chan result
 	stop    context.CancelFunc
@@ -54,7 +56,7 @@ const readAhead = 2
 
 // NewLoader starts at the beginning of the data, or at the place a state says.
 func NewLoader(s *Shards, c Config, from *State) (*Loader, error) {
-	if c.B < 1 || c.S < 1 || c.Vocab < 1 || c.Ranks < 1 || c.Rank < 0 || c.Rank >= c.Ranks {
+	if c.B < 1 || c.S < 1 || c.Vocab < 1 || c.Ranks < 1 || c.Rank < 0 || c.Rank >= c.Ranks || c.Sample < 0 {
 		return nil, fmt.Errorf("data: B = %d, S = %d, vocabulary %d, rank %d of %d", c.B, c.S, c.Vocab, c.Rank, c.Ranks)
 	}
 	w, err := newWindows(s, c.S, c.Vocab)
@@ -73,7 +75,10 @@ func NewLoader(s *Shards, c Config, from *State) (*Loader, error) {
 		}
 		state = *from
 	}
-	l := &Loader{config: c, windows: w, state: state, ahead: make(chan result, readAhead)}
+	l := &Loader{config: c, windows: w, stride: 1, state: state, ahead: make(chan result, readAhead)}
+	if c.Sample > 0 {
+		l.stride = max(1, l.whole()/c.Sample)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	go l.run(ctx, state)
@@ -96,10 +101,16 @@ func (l *Loader) Next() (Batch, error) {
 // State is the place after the last batch that Next gave.
 func (l *Loader) State() State { return l.state }
 
-// Batches is the number of whole batches in one pass over the data.
+// Batches is the number of batches in one pass over the data, or in the sample of it.
 func (l *Loader) Batches() int64 {
-	return l.windows.count() / (l.config.B * int64(l.config.Ranks))
+	if l.config.Sample > 0 {
+		return min(l.config.Sample, l.whole())
+	}
+	return l.whole()
 }
+
+// whole is the number of whole batches in one pass over the data.
+func (l *Loader) whole() int64 { return l.windows.count() / (l.config.B * int64(l.config.Ranks)) }
 
 // Close ends the reading ahead, and returns when no file is read any more.
 func (l *Loader) Close() {
@@ -143,6 +154,6 @@ func (l *Loader) read(state State) (Batch, error) {
 			return Batch{}, err
 		}
 	}
-	b.After.Row += c.B * int64(c.Ranks)
+	b.After.Row += c.B * int64(c.Ranks) * l.stride
 	return b, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -56,11 +57,12 @@ func (c *Curve) draw() error {
 	return nil
 }
 
-// Draw writes a picture ("png" or "svg") of the losses.
+// Draw writes a picture ("png" or "svg") of the losses: each step's in pale, their average over a hundredth of the run, and
+// those on validation data. The first hundredth, where the loss falls from that of a guess, may leave the picture at the top.
 func Draw(h *History, name, format string) error {
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Loss", "step", "per target"
-	p.Legend.Top = true
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Loss", "step", "nats per target"
+	p.Legend.Top, p.Legend.XOffs, p.Legend.YOffs = true, -vg.Points(8), -vg.Points(8)
 	p.Add(plotter.NewGrid())
 	train, val := plotter.XYs{}, plotter.XYs{}
 	for _, s := range h.Steps {
@@ -69,12 +71,25 @@ func Draw(h *History, name, format string) error {
 	for _, e := range h.Evals {
 		val = append(val, plotter.XY{X: float64(e.Step), Y: float64(e.Loss)})
 	}
-	blue, orange := color.RGBA{0x1f, 0x77, 0xb4, 0xff}, color.RGBA{0xff, 0x7f, 0x0e, 0xff}
-	if err := addLine(p, "train", thin(finite(train)), blue, vg.Points(1)); err != nil {
-		return err
+	train, val = finite(train), finite(val)
+	pale, blue, orange := color.RGBA{0xae, 0xc7, 0xe8, 0xff}, color.RGBA{0x1f, 0x77, 0xb4, 0xff}, color.RGBA{0xff, 0x7f, 0x0e, 0xff}
+	for _, l := range []struct {
+		label  string
+		points plotter.XYs
+		color  color.Color
+		width  vg.Length
+	}{
+		{"", thin(train), pale, vg.Points(0.5)},
+		{"train", thin(smooth(train, len(train)/100)), blue, vg.Points(1.5)},
+		{"validation", thin(val), orange, vg.Points(1.5)},
+	} {
+		if err := addLine(p, l.label, l.points, l.color, l.width); err != nil {
+			return err
+		}
 	}
-	if err := addLine(p, "validation", thin(finite(val)), orange, vg.Points(2)); err != nil {
-		return err
+	if settled := train[len(train)/100:]; len(settled) > 0 {
+		_, _, low, high := plotter.XYRange(slices.Concat(settled, val))
+		p.Y.Min, p.Y.Max = low, max(high, low+1e-6)
 	}
 	w, err := p.WriterTo(8*vg.Inch, 5*vg.Inch, format)
 	if err != nil {
@@ -96,7 +111,9 @@ func addLine(p *plot.Plot, label string, points plotter.XYs, c color.Color, widt
 	}
 	line.Color, line.Width = c, width
 	p.Add(line)
-	p.Legend.Add(label, line)
+	if label != "" {
+		p.Legend.Add(label, line)
+	}
 	return nil
 }
 
@@ -109,6 +126,20 @@ func finite(points plotter.XYs) plotter.XYs {
 		}
 	}
 	return kept
+}
+
+// smooth averages each point with up to width before it.
+func smooth(points plotter.XYs, width int) plotter.XYs {
+	out := slices.Clone(points)
+	sum := 0.0
+	for i, p := range points {
+		sum += p.Y
+		if i > width {
+			sum -= points[i-width-1].Y
+		}
+		out[i].Y = sum / float64(min(i, width)+1)
+	}
+	return out
 }
 
 // thin averages runs of points, so that a picture of a million steps stays small.

@@ -273,9 +273,9 @@ func TestPlainProgress(t *testing.T) {
 	require.NoError(t, p.Note(Note{15, "noted"}))
 	val := Number(2.25)
 	require.NoError(t, p.Done(Done{Steps: 15, Loss: 2, ValLoss: &val, Seconds: 61.5}))
-	require.Equal(t, `step 11/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, 3.0 MiB, 1s left
-step 14/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, 3.0 MiB, 0s left
-step 15/15: loss 2.0000, grad norm 1.500, lr 6.00e-04, 1000 tokens/s, MFU 12.3%, 3.0 MiB, 0s left
+	require.Equal(t, `step 11/15: loss 2.0000, 1000 tokens/s, 1s left, lr 6.00e-04, grad norm 1.500, 3.0 MiB
+step 14/15: loss 2.0000, 1000 tokens/s, 0s left, lr 6.00e-04, grad norm 1.500, 3.0 MiB
+step 15/15: loss 2.0000, 1000 tokens/s, 0s left, MFU 12.3%, lr 6.00e-04, grad norm 1.500, 3.0 MiB
 step 15: validation loss 2.2500
 step 15: noted
 15 steps in 1m1.5s, loss 2.0000, validation loss 2.2500
@@ -307,8 +307,7 @@ func TestBarOnATerminal(t *testing.T) {
 	require.NoError(t, terminal.Close())
 	text := <-shown
 	require.Contains(t, text, "step 1/4")
-	require.Contains(t, text, "loss 2.0000, grad norm 1.500")
-	require.Contains(t, text, "val 9.0000")
+	require.Contains(t, text, "loss 2.0000, 1000 tokens/s, 1s left, val 9.0000, lr 6.00e-04")
 	require.Contains(t, text, "step 1: noted")
 	require.Contains(t, text, "1 steps in 0s, loss 2.0000")
 }

@@ -38,18 +38,17 @@ func (e *estimate) left(r Step) time.Duration {
 	return time.Duration(float64(e.last-r.Step) * e.average * float64(time.Millisecond)).Round(time.Second)
 }
 
-// line is what is said of a step.
-func line(r Step, left time.Duration) string {
+// line is what is said of a step: what matters most first, for a terminal cuts what it has no room for. extra comes in between.
+func line(r Step, left time.Duration, extra ...string) string {
 	parts := []string{
-		fmt.Sprintf("loss %.4f", float64(r.Loss)),
-		fmt.Sprintf("grad norm %.3f", float64(r.GradNorm)),
-		fmt.Sprintf("lr %.2e", float64(r.LR)),
-		fmt.Sprintf("%.0f tokens/s", float64(r.TokensPerSec)),
+		fmt.Sprintf("loss %.4f", float64(r.Loss)), fmt.Sprintf("%.0f tokens/s", float64(r.TokensPerSec)), left.String() + " left",
 	}
+	parts = append(parts, extra...)
 	if r.MFU != nil {
 		parts = append(parts, fmt.Sprintf("MFU %.1f%%", 100*float64(*r.MFU)))
 	}
-	return strings.Join(append(parts, binarySize(r.MemoryBytes), left.String()+" left"), ", ")
+	return strings.Join(append(parts,
+		fmt.Sprintf("lr %.2e", float64(r.LR)), fmt.Sprintf("grad norm %.3f", float64(r.GradNorm)), binarySize(r.MemoryBytes)), ", ")
 }
 
 // binarySize prints bytes as B, KiB, MiB, GiB or TiB.
@@ -121,28 +120,28 @@ type bar struct {
 	bar      *mpb.Bar
 	estimate estimate
 	text     atomic.Pointer[string] // read by the drawing goroutine
-	val      string
+	val      []string
 }
 
 func newBar(w io.Writer, first, last int64) *bar {
-	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(20)), estimate: estimate{last: last}}
+	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(16)), estimate: estimate{last: last}}
 	b.text.Store(new(string))
 	b.bar = b.progress.AddBar(last,
-		mpb.PrependDecorators(decor.CountersNoUnit("step %d/%d ")),
+		mpb.PrependDecorators(decor.CountersNoUnit("step %d/%d")),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *b.text.Load() })))
 	b.bar.SetCurrent(first)
 	return b
 }
 
 func (b *bar) Step(r Step) error {
-	text := " " + line(r, b.estimate.left(r)) + b.val
+	text := " " + line(r, b.estimate.left(r), b.val...)
 	b.text.Store(&text)
 	b.bar.SetCurrent(r.Step)
 	return nil
 }
 
 func (b *bar) Eval(r Eval) error {
-	b.val = fmt.Sprintf(", val %.4f", float64(r.Loss))
+	b.val = []string{fmt.Sprintf("val %.4f", float64(r.Loss))}
 	return nil
 }
 
