@@ -477,7 +477,8 @@ func (e *emitter) pick(op *ir.Op) *ir.Value {
 	rows, _ := f.extentsOf(f.g.dims[op.Result(0)])
 	idx := e.broadcast(e.operand(op, 1), rows, 1, e.actualOf(f.g.dims[op.Result(0)], f.row), e.number(1))
 	at, _ := e.position(f.g.dims[op.Result(0)])
+	at = e.index(arith.Addi, at, e.number(op.Attrs().IntOr("from", 0)))
 	offsets, _, _ := e.window(f.inputs[i])
 	operands := append([]*ir.Value{e.ins[i], idx, at}, offsets[:len(offsets)-1]...)
-	return e.typed(tile.Pick, operands, tile.Block(e.c, rows, 1, op.Result(0).Elem()), op.Attrs()...)
+	return e.typed(tile.Pick, operands, tile.Block(e.c, rows, 1, op.Result(0).Elem()), ir.NamedAttr{Name: "ignore", Value: op.Attr("ignore")})
 }

@@ -90,22 +90,23 @@ func (n needs) by(v *ir.Value, op *ir.Op) need {
 func (p *planner) welcome(op *ir.Op, g *group) bool {
 	need := p.needs.of(op.Result(0))
 	switch {
+	case p.soleUse(op, g):
+		return true
 	case need.use == later && need.at != never:
 		return false
-	case g.kind == product:
-		return need.use == stored || p.soleUse(op, g)
 	}
-	return true
+	return g.kind != product || need.use == stored
 }
 
-// soleUse reports whether the operation alone uses one of its operands that the group computes, which then need not be in
-// memory at all.
+// soleUse reports whether the operation alone uses one of its operands that the group computes, no smaller than the result:
+// the result is then in memory in its place.
 func (p *planner) soleUse(op *ir.Op, g *group) bool {
+	n := ir.NumElements(op.Result(0).Shape())
 	for _, v := range op.Operands() {
 		for v.Op() != nil && isFusedView(v.Op()) && v.HasOneUse() {
 			v = v.Op().Operand(0)
 		}
-		if g.member(v) && onlyUser(v, op) {
+		if g.member(v) && onlyUser(v, op) && ir.NumElements(v.Shape()) >= n {
 			return true
 		}
 	}

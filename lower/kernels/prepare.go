@@ -15,9 +15,11 @@ var pick = ir.Define("kernels", ir.OpDef{
 	Name:     "pick",
 	Summary:  "one element of each row, by number",
 	Operands: []ir.OperandDef{{Name: "x"}, {Name: "indices"}},
-	Attrs:    []ir.AttrDef{{Name: "ignore", Kind: ir.I64Kind}},
-	Results:  []ir.ResultDef{{Name: "y"}},
-	Traits:   ir.Pure,
+	Attrs: []ir.AttrDef{
+		{Name: "ignore", Kind: ir.I64Kind}, {Name: "from", Kind: ir.I64Kind, Doc: "position of the first index, for messages"},
+	},
+	Results: []ir.ResultDef{{Name: "y"}},
+	Traits:  ir.Pure,
 })
 
 // whole lists the composite operations that have kernels, or instructions, of their own.
@@ -34,6 +36,8 @@ const smallElems = 1024
 // one, the composite's name.
 func prepare(c *ir.Context, fn *ir.Op, t Target) map[*ir.Op]string {
 	p := &preparer{b: blu.On(ir.NewBuilder(c, fn.Body())), target: t, origin: map[*ir.Op]string{}}
+	p.chunk(fn)
+	rewrite.EraseDead(fn)
 	p.round(fn, p.rewrite, func(op *ir.Op) string { return op.Def().Name })
 	p.round(fn, p.primitive, func(op *ir.Op) string { return p.origin[op] })
 	p.fold(fn)
@@ -195,13 +199,20 @@ func hasEmpty(op *ir.Op) bool {
 
 // crossEntropy is cross_entropy with the check of its targets kept.
 func (p *preparer) crossEntropy(op *ir.Op) []*ir.Value {
-	b, c := p.b, p.b.Ctx
-	logits, targets := op.Operand(0), op.Operand(1)
 	if hasEmpty(op) {
-		return blu.Decompose[op.Name()](b, op)
+		return blu.Decompose[op.Name()](p.b, op)
 	}
 	ignore, _ := op.Attrs().Int("ignore")
-	stat := op.Result(0).Elem()
+	return p.crossEntropyAt(op.Operand(0), op.Operand(1), ignore, 0)
+}
+
+// crossEntropyAt is the cross entropy of rows from row `from` of a larger tensor on, which messages count from.
+func (p *preparer) crossEntropyAt(logits, targets *ir.Value, ignore, from int64) []*ir.Value {
+	b, c := p.b, p.b.Ctx
+	var stat ir.Type = c.F32()
+	if f, ok := logits.Elem().(*ir.FloatType); ok && f.Kind == ir.F64 {
+		stat = f
+	}
 	x := b.CastTo(logits, stat)
 	axis := int64(len(x.Shape()) - 1)
 	top := b.ReduceMax(x, []int64{axis})
@@ -209,7 +220,7 @@ func (p *preparer) crossEntropy(op *ir.Op) []*ir.Value {
 	total := b.ReduceSum(b.Exp(b.Sub(x, b.Along(shift, axis, x.Shape()))), []int64{axis})
 	lse := b.Add(shift, b.Log(total))
 	picked := b.CreateState(pick, ir.OpState{
-		Operands: []*ir.Value{logits, b.CastTo(targets, c.I32())}, Attrs: []ir.NamedAttr{{Name: "ignore", Value: c.Int64(ignore)}},
+		Operands: []*ir.Value{logits, b.CastTo(targets, c.I32())}, Attrs: []ir.NamedAttr{{Name: "ignore", Value: c.Int64(ignore)}, {Name: "from", Value: c.Int64(from)}},
 		Results: []ir.Type{c.Tensor(targets.Shape(), logits.Elem())},
 	}).Result(0)
 	counts := b.Compare(targets, b.SplatLike(targets, float64(ignore)), "ne")

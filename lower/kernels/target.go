@@ -16,6 +16,10 @@ type Target struct {
 	// ScatterCols is the columns of a table that one grid point of a scatter fills.
 	ScatterCols int64
 
+	// LogitsElems is the most elements of logits that are in memory at once where a loss alone needs them; ClassifierRows is
+	// how many rows of them are computed at a time then.
+	LogitsElems, ClassifierRows int64
+
 	// GemmRows and GemmCols is the block of a product that a grid point computes.
 	GemmRows, GemmCols int64
 	// GemmColumnSums says that a product's epilogue may add up the rows of its block.
@@ -33,6 +37,7 @@ func CPU() Target {
 	return Target{
 		Name:       "cpu",
 		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 64, PanelRows: 64, ScatterCols: 64,
+		LogitsElems: 1 << 26, ClassifierRows: 1024,
 		GemmRows: 32, GemmCols: 128, WideProducts: true,
 		Queries: 64, Keys: 128,
 	}
