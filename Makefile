@@ -42,7 +42,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 
 demo: build ## train a small model and show what comes out
 	@test -f examples/demo/main.go || { echo "make demo: examples/demo/main.go does not exist" >&2; exit 1; }
-	$(GO) run ./examples/demo
+	$(GO) run -trimpath ./examples/demo
 
 bench: ## the benchmarks that need nothing but Go; bench/ has those with baselines
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
