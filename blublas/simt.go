@@ -85,26 +85,37 @@ func (s *simt) prologue(args []*ir.Value) {
 	s.sides[1] = s.newSide(s.B, s.N, s.BN, 4*s.BK*s.BM, s.at.col, args[1])
 }
 
-// newSide shares out a tile's elements. K-major: a thread takes rows 128 apart and every other 4 elements of k; the
-// others of a warp are at the next rows, so that their stores to shared memory, which transpose, go to different banks.
-// MN-major: a warp takes 128 elements of one k, 4 a lane.
+// newSide shares out a tile's elements. K-major: lanes next to each other read what is next to each other in a row of the
+// stage, 4 elements each, and put them, transposed, where the swizzle keeps them apart. MN-major: a warp takes 128
+// elements of one k, 4 a lane.
 func (s *simt) newSide(o Operand, extent, width, offset int, start, base *ir.Value) side {
 	b := s.b
 	d := side{o: o, extent: extent, width: width, offset: offset}
-	index := func(row, k *ir.Value) *ir.Value { return b.Add(b.MulI(row, o.Pitch), k) }
 	step := b.MulI(s.at.step, s.BK)
 	if o.MNMajor {
 		d.first, d.k = b.MulI(b.Binary(ptx.And, s.tid, b.I32(31)), 4), b.DivI(s.tid, 32)
 		d.to = b.Add(s.shared, b.MulI(b.Add(b.MulI(d.k, width), d.first), 4))
 		d.first = b.Add(start, d.first)
-		d.address = b.MulWide(index(b.Add(step, d.k), d.first), 4, base)
-	} else {
-		d.first, d.k = b.Binary(ptx.And, s.tid, b.I32(127)), b.MulI(b.DivI(s.tid, 128), 4)
-		d.to = b.Add(s.shared, b.MulI(b.Add(b.MulI(d.k, width), d.first), 4))
-		d.first = b.Add(start, d.first)
-		d.address = b.MulWide(index(d.first, b.Add(step, d.k)), 4, base)
+		d.address = b.MulWide(b.Add(b.MulI(b.Add(step, d.k), o.Pitch), d.first), 4, base)
+		return d
 	}
+	perRow := s.BK / 4
+	quarter := b.RemI(s.tid, perRow)
+	d.first, d.k = b.DivI(s.tid, perRow), b.MulI(quarter, 4)
+	placed := b.Binary(ptx.Xor, d.first, b.MulI(quarter, s.swizzle(d, 4)))
+	d.to = b.Add(s.shared, b.MulI(b.Add(b.MulI(d.k, width), placed), 4))
+	d.first = b.Add(start, d.first)
+	d.address = b.MulWide(b.Add(b.MulI(d.first, o.Pitch), b.Add(step, d.k)), 4, base)
 	return d
+}
+
+// swizzle is what the index along M or N is exclusive-ored with at depth k of a K-major operand: the lanes that write at
+// one time, a few rows at each of BK/4 depths, so reach all banks.
+func (s *simt) swizzle(d side, k int) int {
+	if d.o.MNMajor {
+		return 0
+	}
+	return k / 4 * (32 / (s.BK / 4))
 }
 
 // quad is four elements that a thread brings at a time: how far they are from its first, in elements.
@@ -113,8 +124,14 @@ type quad struct{ along, k int }
 // quads lists a thread's share of a tile.
 func (s *simt) quads(d side) []quad {
 	var qs []quad
+	if !d.o.MNMajor {
+		for along := 0; along < d.width; along += simtThreads / (s.BK / 4) {
+			qs = append(qs, quad{along, 0})
+		}
+		return qs
+	}
 	for along := 0; along < d.width; along += 128 {
-		for k := 0; k < s.BK; k += 8 {
+		for k := 0; k < s.BK; k += simtThreads / 32 {
 			qs = append(qs, quad{along, k})
 		}
 	}
@@ -190,7 +207,8 @@ func (s *simt) multiply() *ir.Value {
 	}
 	b.Do(ptx.Sync, nil)
 	acc := b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", s.BM*s.BN/simtThreads).Result(0)
-	fromA, fromB := s.fragments()
+	row, col := s.corner()
+	fromA, fromB := s.reader(s.sides[0], row, lanesM), s.reader(s.sides[1], col, lanesN)
 	out := b.For(b.I32(0), b.I32(s.steps), b.I32(1), true, []*ir.Value{acc, b.I32(0)}, func(i *ir.Value, carried []*ir.Value) []*ir.Value {
 		acc, buffer := carried[0], carried[1]
 		next := b.AddI(i, 1)
@@ -200,8 +218,8 @@ func (s *simt) multiply() *ir.Value {
 			coming[j] = s.fetch(d, next, more)
 		}
 		for k := range s.BK {
-			x := s.fragment(b.Add(fromA, buffer), s.BM/warpsM/(4*lanesM), 4*lanesM, 4*k*s.BM)
-			y := s.fragment(b.Add(fromB, buffer), s.BN/warpsN/(4*lanesN), 4*lanesN, 4*s.BK*s.BM+4*k*s.BN)
+			x := s.fragment(s.sides[0], fromA, lanesM, s.BM/warpsM, k, buffer)
+			y := s.fragment(s.sides[1], fromB, lanesN, s.BN/warpsN, k, buffer)
 			acc = b.Do(ptx.OuterFMA, []*ir.Value{x, y, acc}).Result(0)
 		}
 		other := b.Sub(b.I32(s.bufferSize), buffer)
@@ -223,19 +241,30 @@ func (s *simt) corner() (row, col *ir.Value) {
 	return row, col
 }
 
-// fragments gives where this thread reads its rows and its columns.
-func (s *simt) fragments() (a, d *ir.Value) {
+// reader gives where this thread finds its first element of a side, exclusive-ored with a multiple of 4 below 4*lanes.
+func (s *simt) reader(d side, first *ir.Value, lanes int) func(swizzle int) *ir.Value {
 	b := s.b
-	row, col := s.corner()
-	return b.Add(s.shared, b.MulI(row, 4)), b.Add(s.shared, b.MulI(col, 4))
+	at := map[int]*ir.Value{}
+	for k := 0; k < s.BK; k++ { // all before the loop
+		x := s.swizzle(d, k) & (4*lanes - 1)
+		if at[x] == nil {
+			at[x] = b.Add(s.shared, b.MulI(b.Binary(ptx.Xor, first, b.I32(x)), 4))
+		}
+	}
+	return func(swizzle int) *ir.Value { return at[swizzle] }
 }
 
-// fragment reads groups of 4 elements, `apart` elements from one to the next.
-func (s *simt) fragment(from *ir.Value, groups, apart, offset int) *ir.Value {
+// fragment reads this thread's elements of a side at depth k: groups of 4, one for each time the warp's lanes go into its
+// part of the tile.
+func (s *simt) fragment(d side, from func(int) *ir.Value, lanes, part, k int, buffer *ir.Value) *ir.Value {
 	b := s.b
+	low := 4*lanes - 1
+	swizzle := s.swizzle(d, k)
+	at := b.Add(from(swizzle&low), buffer)
 	var xs []*ir.Value
-	for i := range groups {
-		xs = append(xs, b.Scalars(b.Load(from, b.Ctx.F32(), 4, ptx.Access{Space: "shared", Offset: offset + 4*apart*i}))...)
+	for group := 0; group < part; group += 4 * lanes {
+		offset := d.offset + 4*(k*d.width+(group^swizzle&^low))
+		xs = append(xs, b.Scalars(b.Load(at, b.Ctx.F32(), 4, ptx.Access{Space: "shared", Offset: offset}))...)
 	}
 	return b.Vector(xs...)
 }

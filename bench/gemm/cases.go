@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"blutrain/blublas"
@@ -14,6 +15,7 @@ type shape struct {
 	name    string
 	layout  string
 	m, n, k int
+	fused   blublas.Options // what the kernel does beside the product; cuBLAS does the product alone
 }
 
 // The linear layers of GPT-2 124M at 16384 tokens, in the three directions, and a square.
@@ -25,11 +27,18 @@ func shapes() []shape {
 		n, k int
 	}{{"qkv", 2304, 768}, {"proj", 768, 768}, {"fc", 3072, 768}, {"out", 768, 3072}, {"head", 50304, 768}} {
 		all = append(all,
-			shape{l.name + " forward", nt, tokens, l.n, l.k},
-			shape{l.name + " input", nn, tokens, l.k, l.n},
-			shape{l.name + " weight", tn, l.n, l.k, tokens})
+			shape{name: l.name + " forward", layout: nt, m: tokens, n: l.n, k: l.k},
+			shape{name: l.name + " input", layout: nn, m: tokens, n: l.k, k: l.n},
+			shape{name: l.name + " weight", layout: tn, m: l.n, n: l.k, k: tokens})
 	}
-	return append(all, shape{"square 4096", nt, 4096, 4096, 4096}, shape{"square 8192", nt, 8192, 8192, 8192})
+	for _, n := range []int{4096, 8192} {
+		all = append(all, shape{name: fmt.Sprintf("square %d", n), layout: nt, m: n, n: n, k: n})
+	}
+	return append(all,
+		shape{"fused fc forward", nt, tokens, 3072, 768, blublas.Options{Bias: true, Gelu: true, Keep: true}},
+		shape{"fused out forward", nt, tokens, 768, 3072, blublas.Options{Bias: true, Residual: true}},
+		shape{"fused out input", nn, tokens, 3072, 768, blublas.Options{GeluGrad: true, SumColumns: true}},
+		shape{"fused fc weight", tn, 3072, 768, tokens, blublas.Options{Accumulate: true}})
 }
 
 // hopper is a wgmma kernel.
@@ -57,7 +66,10 @@ func ampere(p blublas.Precision, bn, stages, split int) blublas.Gemm {
 }
 
 // tilings lists the tile shapes that are tried for a precision.
-func tilings(p blublas.Precision) []blublas.Gemm {
+func tilings(p blublas.Precision, older bool) []blublas.Gemm {
+	if older && p != blublas.FP32Strict {
+		return []blublas.Gemm{ampere(p, 128, 3, 1), ampere(p, 128, 4, 1), ampere(p, 256, 3, 1), ampere(p, 256, 2, 1)}
+	}
 	switch p {
 	case blublas.BF16, blublas.TF32:
 		return []blublas.Gemm{hopper(p, 128, 128, 6, 2, 1, 1, true), hopper(p, 128, 192, 4, 2, 1, 1, true), hopper(p, 128, 256, 4, 2, 1, 1, false),
@@ -65,7 +77,7 @@ func tilings(p blublas.Precision) []blublas.Gemm {
 	case blublas.FP16x3:
 		return []blublas.Gemm{hopper(p, 128, 192, 2, 2, 1, 1, false), hopper(p, 128, 128, 3, 2, 1, 1, false), hopper(p, 64, 128, 4, 2, 1, 1, true)}
 	}
-	return []blublas.Gemm{simt(128, 8, 1), simt(256, 16, 1)}
+	return []blublas.Gemm{simt(128, 8, 1), simt(128, 16, 1), simt(256, 8, 1), simt(256, 16, 1)}
 }
 
 // float32 sums of more products than this are made of parts, as cuBLAS does: a single chain's error grows with its length.
@@ -73,11 +85,13 @@ const longest = 4096
 
 // candidates lists what is tried for a shape: each tile shape that it can have, with the numbers of parts of K that the
 // cost model likes best, best first.
-func candidates(p blublas.Precision, s shape, layout string, out ir.FloatKind, d blublas.Device) []blublas.Gemm {
+func candidates(p blublas.Precision, s shape, layout string, out ir.FloatKind, d blublas.Device, older bool) []blublas.Gemm {
 	var all []blublas.Gemm
-	for _, g := range tilings(p) {
+	for _, g := range tilings(p, older) {
 		g = with(g, layout, s.m, s.n, s.k)
-		g.Epilogue = blublas.Standard(blublas.Options{Out: out})
+		o := s.fused
+		o.Out = out
+		g.Epilogue = blublas.Standard(o)
 		var fit []blublas.Gemm
 		least := 1
 		if p == blublas.FP32Strict {

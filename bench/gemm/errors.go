@@ -26,7 +26,8 @@ func (b *bench) errors() error {
 	fmt.Printf("\n%-18s %-10s %-11s %10s %10s %10s %10s\n", "shape", "data", "precision", "error", "cuBLAS", "worst row", "cuBLAS")
 	for _, s := range shapes() {
 		for _, dist := range []string{"normal", "uniform", "lognormal", "rows"} {
-			if !b.wanted(s.name+" "+dist) || s.m > 20000 {
+			plain := s.fused == blublas.Options{}
+			if !b.wanted(s.name+" "+dist) || s.m > 20000 || !plain {
 				continue
 			}
 			if err := b.errorsOf(s, dist, dir); err != nil {
@@ -53,7 +54,7 @@ func (b *bench) errorsOf(s shape, dist, dir string) error {
 		return err
 	}
 	for _, p := range precisions {
-		fit := candidates(p.ours, s, s.layout, ir.F32, b.gpu.device)
+		fit := candidates(p.ours, s, s.layout, ir.F32, b.gpu.device, b.older)
 		if len(fit) == 0 {
 			continue
 		}

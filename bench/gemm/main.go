@@ -1,6 +1,6 @@
 // Command gemm checks and times the matrix products that blublas makes, on the machine's first GPU:
 //
-//	gemm [-checks] [-times] [-errors] [-json FILE] [-only TEXT]
+//	gemm [-checks] [-times] [-errors] [-older] [-json FILE] [-only TEXT]
 //
 // Checks compare each template with float64 on the CPU, at odd sizes, on fresh random data, with poisoned results. Times
 // are medians beside cuBLAS's, which PyTorch runs in the same minutes (torch_peer.py, python3). Errors compare with
@@ -22,11 +22,12 @@ func main() {
 	checks := flag.Bool("checks", false, "compare with float64 at odd sizes")
 	times := flag.Bool("times", false, "time beside cuBLAS")
 	errs := flag.Bool("errors", false, "compare errors at full size with SGEMM's")
+	older := flag.Bool("older", false, "time the kernels for the tensor cores before Hopper")
 	out := flag.String("json", "", "write everything measured to this file")
 	only := flag.String("only", "", "only cases whose name has this in it; several separated by commas")
 	reps := flag.Int("reps", 15, "launches timed for each median")
 	flag.Parse()
-	b := &bench{only: strings.Split(*only, ","), reps: *reps}
+	b := &bench{only: strings.Split(*only, ","), reps: *reps, older: *older}
 	if err := b.run(*checks, *times, *errs); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
 		os.Exit(1)
@@ -51,6 +52,7 @@ func main() {
 type bench struct {
 	only    []string
 	reps    int
+	older   bool
 	gpu     *gpu
 	peer    *peer
 	results []result

@@ -23,6 +23,9 @@ func (b *bench) times() error {
 	ratios := map[blublas.Precision][]float64{}
 	for _, s := range shapes() {
 		for _, p := range precisions {
+			if b.older && p.ours != blublas.BF16 && p.ours != blublas.TF32 {
+				continue
+			}
 			if !b.wanted(fmt.Sprintf("%s %s", s.name, p.ours)) {
 				continue
 			}
@@ -66,7 +69,7 @@ func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, e
 		return nil, err
 	}
 	var mine []*result
-	for _, g := range candidates(p, s, op.layout, op.out, b.gpu.device) {
+	for _, g := range candidates(p, s, op.layout, op.out, b.gpu.device, b.older) {
 		ms, err := b.timeKernel(g, op)
 		if err != nil {
 			return nil, err
@@ -87,11 +90,11 @@ func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, e
 		r.Ratio = median(r.Peer) / median(r.Millis)
 		b.results = append(b.results, *r)
 	}
-	return best, b.gpu.free(slices.Concat(op.a.owned, op.b.owned, []cuda.Pointer{op.c})...)
+	return best, b.gpu.free(slices.Concat(op.a.owned, op.b.owned, op.around)...)
 }
 
 func (b *bench) timeKernel(g blublas.Gemm, op *operands) ([]float64, error) {
-	runs, owned, err := b.gpu.prepare(g, op.a, op.b, []cuda.Pointer{op.c})
+	runs, owned, err := b.gpu.prepare(g, op.a, op.b, op.around[:len(g.Epilogue.Params)])
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func (b *bench) timeKernel(g blublas.Gemm, op *operands) ([]float64, error) {
 type operands struct {
 	layout string
 	a, b   *matrix
-	c      cuda.Pointer
+	around []cuda.Pointer // the result and what else epilogues read and write, each as large as the result
 	out    ir.FloatKind
 }
 
@@ -127,8 +130,16 @@ func (b *bench) randomOperands(s shape, p blublas.Precision) (*operands, error) 
 	if op.b, err = b.random(s.n, s.k, g.B, p); err != nil {
 		return nil, err
 	}
-	op.c, err = b.gpu.ctx.Alloc(int64(s.m) * int64(s.n) * 4)
-	return op, err
+	o := s.fused
+	o.Out = op.out
+	for range blublas.Standard(o).Params {
+		r, err := b.random(s.m, s.n, blublas.Operand{Pitch: s.n}, blublas.FP32Strict)
+		if err != nil {
+			return nil, err
+		}
+		op.around = append(op.around, r.planes[0])
+	}
+	return op, nil
 }
 
 // random is a matrix of normal numbers; one block of them is repeated.
