@@ -41,6 +41,7 @@ type Program interface {
 type Options struct {
 	Threads int  // workers of the CPU device; 0: GOMAXPROCS
 	Poison  bool // fill the arena and outputs with NaN bits before each call, to find reads of what was never written
+	Guard   bool // put each piece of memory between pages that may not be touched, so that an access beyond it is a fault
 }
 
 // CheckCall holds the arguments of a call to what the manifest says of the function: for devices, before they run it.

@@ -19,6 +19,9 @@ var (
 	Reductions = []string{"sum", "max", "min", "argmax"}
 )
 
+// maxElements bounds the elements of a block, so that sizes in bytes don't overflow.
+const maxElements = 1 << 40
+
 func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 func verifyFn(names []string) func(*ir.Op) error {
@@ -96,10 +99,20 @@ func verifyScratch(op *ir.Op) error {
 	kernel := op.ParentOfKind(Kernel)
 	off := op.Attrs().IntOr("offset", 0)
 	if off < 0 || off%64 != 0 {
-		return op.Errorf("host.scratch: offset %d is not a multiple of 64", off)
+		return op.Errorf("%s: offset %d is not a multiple of 64", op.Name(), off)
 	}
-	if kernel != nil && off+BytesOf(op) > kernel.Attrs().IntOr("scratch", 0) {
-		return op.Errorf("host.scratch: %s at %d ends beyond the kernel's scratch memory of %d bytes", op.Result(0).Type(), off,
+	n := int64(1)
+	for _, d := range op.Result(0).Shape() {
+		if d < 0 || d > 0 && n > maxElements/d {
+			return op.Errorf("%s: %s is of no size there can be", op.Name(), op.Result(0).Type())
+		}
+		n *= max(d, 1)
+	}
+	if t, isRef := op.Result(0).Type().(*ir.MemRefType); isRef && t.Layout != nil {
+		return op.Errorf("%s: scratch memory is row-major, not %s", op.Name(), t)
+	}
+	if kernel != nil && off > kernel.Attrs().IntOr("scratch", 0)-BytesOf(op) {
+		return op.Errorf("%s: %s at %d ends beyond the kernel's scratch memory of %d bytes", op.Name(), op.Result(0).Type(), off,
 			kernel.Attrs().IntOr("scratch", 0))
 	}
 	return nil

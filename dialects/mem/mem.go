@@ -120,23 +120,29 @@ func Layout(t *ir.MemRefType) (strides []int64, offset int64) {
 	return ir.RowMajor(t.Shape), 0
 }
 
-// CheckRange says whether every element of a strided view lies within a buffer of n elements.
+// CheckRange says whether every element of a strided view lies within a buffer of n elements. It holds for any numbers:
+// nothing overflows.
 func CheckRange(shape, strides []int64, offset, n int64) error {
 	if len(shape) != len(strides) {
 		return fmt.Errorf("%d strides for %d dimensions", len(strides), len(shape))
 	}
-	if ir.NumElements(shape) == 0 {
+	for i, d := range shape {
+		if d < 0 || strides[i] < 0 {
+			return fmt.Errorf("dimension %d of extent %d and stride %d", i, d, strides[i])
+		}
+	}
+	if slices.Contains(shape, 0) && offset >= 0 {
 		return nil
+	}
+	if offset < 0 || offset >= n {
+		return fmt.Errorf("elements from %d on of a buffer of %d", offset, n)
 	}
 	last := offset
 	for i, d := range shape {
-		if d < 0 || strides[i] < 0 || d > 0 && strides[i] > 0 && (d-1) > (1<<62)/strides[i] {
-			return fmt.Errorf("dimension %d of extent %d and stride %d", i, d, strides[i])
+		if d > 1 && strides[i] > 0 && d-1 > (n-1-last)/strides[i] {
+			return fmt.Errorf("dimension %d of extent %d and stride %d, from element %d on, of a buffer of %d", i, d, strides[i], offset, n)
 		}
 		last += (d - 1) * strides[i]
-	}
-	if offset < 0 || last < offset || last >= n {
-		return fmt.Errorf("elements %d to %d of a buffer of %d", offset, last, n)
 	}
 	return nil
 }

@@ -5,65 +5,93 @@ import (
 	"blutrain/runtime/host/prim"
 )
 
-// gemm decodes a matrix product with its epilogue. It runs on all workers: the workers' frames take over the registers of
-// the frame that started it.
-func (d *decoder) gemm(op *ir.Op) (instr, error) {
-	if d.nested > 0 {
+// product decodes a matrix product with its epilogue. It runs on all workers: the workers' frames take over the registers
+// of the frame that started it.
+func (d *decoder) product(op *ir.Op) (instr, error) {
+	if d.gemm != nil {
 		return nil, op.Errorf("host.gemm within an epilogue")
 	}
+	ks := kinds(op)
+	if !all(ks[:3], kindF32) || len(ks) > 3 && ks[3] != kindMask {
+		return nil, unsupported(op)
+	}
+	if err := checkColumns(op); err != nil {
+		return nil, err
+	}
+	regs := make([]int, op.NumOperands())
+	for i, v := range op.Operands() {
+		regs[i] = d.regs[v]
+	}
+	e, err := d.epilogue(op)
+	if err != nil {
+		return nil, err
+	}
 	d.k.usesEngine = true
-	regs := d.operands(op)
 	ta, tb := op.Attrs().Bool("ta"), op.Attrs().Bool("tb")
-	piece := op.Attrs().Ints("piece")
-	if len(piece) != 2 || piece[0] < 1 || piece[1] < 1 {
-		return nil, op.Errorf("host.gemm: pieces of %v", piece)
-	}
-	pieceRows, pieceCols := int(piece[0]), int(piece[1])
-	var args [4]int
-	var epilogue []instr
-	if body := op.Body(); body != nil {
-		if len(body.Args()) != len(args) {
-			return nil, op.Errorf("host.gemm: the epilogue has %d arguments, not row, column, rows, columns", len(body.Args()))
-		}
-		for i, a := range body.Args() {
-			args[i] = d.newIndex(a)
-		}
-		d.nested++
-		var err error
-		epilogue, err = d.block(body)
-		d.nested--
-		if err != nil {
-			return nil, err
-		}
-	}
 	return func(f *frame) {
-		g, ok := product(f, regs, ta, tb)
+		g, ok := matrices(f, regs, ta, tb)
 		if !ok {
 			return
 		}
 		var first firstError
-		if len(epilogue) > 0 {
+		if len(e.body) > 0 {
+			f.d.share(f)
 			g.Epilogue = func(worker, _, i0, i1, j0, j1 int) {
-				w := &f.d.frames[worker]
-				for i := i0; i < i1; i += pieceRows {
-					for j := j0; j < j1; j += pieceCols {
-						w.index[args[0]], w.index[args[1]] = int64(i), int64(j)
-						w.index[args[2]], w.index[args[3]] = int64(min(pieceRows, i1-i)), int64(min(pieceCols, j1-j))
-						w.err = nil
-						for _, in := range epilogue {
-							in(w)
-						}
-						if w.err != nil {
-							first.keep(i*g.N+j, w.err)
+				for i := i0; i < i1; i += e.rows {
+					for j := j0; j < j1; j += e.cols {
+						if err := e.run(&f.d.frames[worker], i, j, min(e.rows, i1-i), min(e.cols, j1-j)); err != nil {
+							first.keep(i*g.N+j, err)
 						}
 					}
 				}
 			}
-			f.d.share(f)
 		}
 		f.d.engine.Gemm(&g)
 		f.err = first.err
 	}, nil
+}
+
+// epilogue is what is done to a finished block of a product, a piece of at most rows by cols at a time.
+type epilogue struct {
+	rows, cols int
+	args       [4]int // registers of the piece's first row and column, its rows and columns
+	body       []instr
+}
+
+func (d *decoder) epilogue(op *ir.Op) (*epilogue, error) {
+	piece, args := op.Attrs().Ints("piece"), op.Body().Args()
+	if len(piece) != 2 || piece[0] < 1 || piece[1] < 1 {
+		return nil, op.Errorf("host.gemm: pieces of %v", piece)
+	}
+	e := &epilogue{rows: int(piece[0]), cols: int(piece[1])}
+	if len(args) != len(e.args) {
+		return nil, op.Errorf("host.gemm: the epilogue has %d arguments, not row, column, rows, columns", len(args))
+	}
+	if _, err := d.indices(op, args...); err != nil {
+		return nil, err
+	}
+	for i, a := range args {
+		e.args[i] = d.newIndex(a)
+	}
+	d.gemm = op
+	var err error
+	e.body, err = d.block(op.Body())
+	d.gemm = nil
+	return e, err
+}
+
+// run works on one piece.
+func (e *epilogue) run(f *frame, i, j, rows, cols int) error {
+	for a, v := range [...]int{i, j, rows, cols} {
+		f.index[e.args[a]] = int64(v)
+	}
+	f.err = nil
+	for _, in := range e.body {
+		if in(f); f.err != nil {
+			break
+		}
+	}
+	return f.err
 }
 
 // share gives every worker the registers of frame f.
@@ -72,12 +100,14 @@ func (d *device) share(f *frame) {
 		if o := &d.frames[w]; o != f {
 			copy(o.index, f.index)
 			copy(o.blocks, f.blocks)
+			copy(o.refs, f.refs)
+			o.iterations = f.iterations
 		}
 	}
 }
 
-// product sets up the matrix product of blocks a, b, c and, optionally, beta.
-func product(f *frame, regs []int, ta, tb bool) (g prim.Gemm, ok bool) {
+// matrices sets up the matrix product of blocks a, b, c and, optionally, beta.
+func matrices(f *frame, regs []int, ta, tb bool) (g prim.Gemm, ok bool) {
 	a, b, c := &f.blocks[regs[0]], &f.blocks[regs[1]], &f.blocks[regs[2]]
 	m, k := a.rows, a.cols
 	if ta {
@@ -91,19 +121,22 @@ func product(f *frame, regs []int, ta, tb bool) (g prim.Gemm, ok bool) {
 		f.fail("matrix product of %v and %v (transposed: %v, %v) into %v", a, b, ta, tb, c)
 		return g, false
 	}
-	for _, x := range []*block{a, b, c} {
-		if x.colStride != 1 && x.cols > 1 {
-			f.fail("matrix product with columns %d apart", x.colStride)
-			return g, false
-		}
-	}
 	g = prim.Gemm{
 		M: m, N: n, K: k, TransA: ta, TransB: tb,
 		A: elements[float32](a), B: elements[float32](b), C: elements[float32](c),
 		LDA: leading(a), LDB: leading(b), LDC: leading(c),
 	}
 	if len(regs) > 3 {
-		g.Accumulate = *at[uint32](&f.blocks[regs[3]], 0, 0) != 0
+		beta := &f.blocks[regs[3]]
+		if beta.empty() {
+			f.fail("matrix product with an empty beta")
+			return g, false
+		}
+		g.Accumulate = *at[uint32](beta, 0, 0) != 0
+	}
+	if err := g.Check(); err != nil {
+		f.fail("%v", err)
+		return g, false
 	}
 	return g, true
 }

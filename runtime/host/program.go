@@ -1,6 +1,10 @@
 // Package host is the CPU device: it decodes the bytecode of an artifact, checks it, and runs it on a pool of workers with
 // the routines of package prim. Nothing needs to be installed. The same artifact gives the same bits for any number of
 // workers. It knows artifacts and the exec and host dialects; how they were compiled is none of its business.
+//
+// A program is not trusted to stay within its memory. What can be checked when it is opened is checked then: places
+// against the storage they are in, launches against kernels, instructions against the element types they have routines
+// for. The rest, windows at offsets that are computed, is checked when it happens.
 package host
 
 import (
@@ -14,7 +18,7 @@ import (
 	"blutrain/runtime/host/prim"
 )
 
-// device is a program opened on the CPU: a runtime.Program.
+// device is a program opened on the CPU: a runtime.Tracer.
 type device struct {
 	manifest *artifact.Manifest
 	options  runtime.Options
@@ -31,7 +35,7 @@ type device struct {
 	inUse     int64
 }
 
-// Open prepares an artifact's program to run on the CPU.
+// Open prepares an artifact's program to run on the CPU. The result is a runtime.Tracer, too.
 func Open(a *artifact.Artifact, opts runtime.Options) (runtime.Program, error) {
 	text, ok := a.File(artifact.ProgramName)
 	if !ok {
@@ -71,7 +75,7 @@ func (d *device) load(module *ir.Op) error {
 }
 
 func (d *device) allocate(n int64, what string) (memory, error) {
-	m, err := allocate(n, what)
+	m, err := allocate(n, d.options.Guard, what)
 	if err != nil {
 		return m, fmt.Errorf("%w (%d bytes are held already; --set with a smaller batch or model needs less)", err, d.inUse)
 	}
@@ -163,69 +167,4 @@ func (d *device) state(name string, n int) (memory, error) {
 		return memory{}, fmt.Errorf("state %q has %d bytes, not %d", name, s.Bytes(), n)
 	}
 	return m, nil
-}
-
-// Call runs a function.
-func (d *device) Call(fn string, in map[string]runtime.Array, scalars runtime.Scalars) (map[string]runtime.Array, error) {
-	info, err := runtime.CheckCall(d.manifest, fn, in, scalars)
-	if err != nil {
-		return nil, err
-	}
-	f := d.functions[fn]
-	if f == nil {
-		return nil, fmt.Errorf("the program has no function %q", fn)
-	}
-	if d.options.Poison {
-		poison(d.arena.bytes[:f.arena])
-	}
-	places, outputs := d.bind(info, in, scalars)
-	if err := d.run(f, places); err != nil {
-		return nil, fmt.Errorf("%s: %w", fn, err)
-	}
-	return outputs, nil
-}
-
-// bind gives inputs, outputs and scalars memory for one call.
-func (d *device) bind(info *artifact.Function, in map[string]runtime.Array, scalars runtime.Scalars) (map[slotName]unsafe.Pointer, map[string]runtime.Array) {
-	places := map[slotName]unsafe.Pointer{}
-	outputs := map[string]runtime.Array{}
-	for _, v := range info.Inputs {
-		b := aligned(v.Bytes())
-		copy(b, in[v.Name].Data)
-		places[slotName{"input", v.Name}] = unsafe.Pointer(unsafe.SliceData(b))
-	}
-	for _, v := range info.Scalars {
-		b := aligned(8)
-		encodeScalar(b, v, scalars[v.Name])
-		places[slotName{"scalar", v.Name}] = unsafe.Pointer(unsafe.SliceData(b))
-	}
-	for _, v := range info.Outputs {
-		b := aligned(v.Bytes())
-		if d.options.Poison {
-			poison(b)
-		}
-		places[slotName{"output", v.Name}] = unsafe.Pointer(unsafe.SliceData(b))
-		outputs[v.Name] = runtime.Array{DType: v.DType, Shape: v.Shape, Data: b}
-	}
-	return places, outputs
-}
-
-// aligned is n bytes whose first is at a multiple of eight: kernels read them as wider types.
-func aligned(n int64) []byte {
-	words := make([]uint64, max(1, (n+7)/8))
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8)[:n]
-}
-
-// encodeScalar writes a number as the scalar's type.
-func encodeScalar(dst []byte, v artifact.Value, x float64) {
-	t := elementType(v.DType)
-	copy(dst, ir.EncodeElement(nil, t, x))
-}
-
-// poison fills memory with bits that are NaN as float32, float64 and bfloat16, and an index far out of range as int32.
-func poison(b []byte) {
-	pattern := uint16(0x7fc0)
-	for i := range b {
-		b[i] = byte(pattern >> (8 * (i & 1)))
-	}
 }

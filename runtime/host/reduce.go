@@ -31,10 +31,15 @@ func (t *temp) floats(n int) []float32 {
 	return t.pack[:n]
 }
 
-func (d *decoder) reduce(op *ir.Op, r []int) (instr, error) {
-	fn, axis := op.Attrs().Str("fn"), op.Attrs().IntOr("axis", 0)
-	if kindOf(op.Operand(0)) != kindF32 {
-		return d.reduceIntegers(op, fn, axis, r)
+func reduce(op *ir.Op, r []int) (instr, error) {
+	fn, axis, ks := op.Attrs().Str("fn"), op.Attrs().IntOr("axis", 0), kinds(op)
+	switch {
+	case axis != 0 && axis != 1:
+		return nil, op.Errorf("host.reduce along axis %d", axis)
+	case all(ks, kindI32) && fn != "argmax":
+		return reduceIntegers(fn, axis, r), nil
+	case fn == "argmax" && !are(ks, kindF32, kindI32), fn != "argmax" && !all(ks, kindF32):
+		return nil, unsupported(op)
 	}
 	if axis == 1 {
 		return reduceRows(fn, r), nil
@@ -44,6 +49,12 @@ func (d *decoder) reduce(op *ir.Op, r []int) (instr, error) {
 
 // reduceRows leaves one column.
 func reduceRows(fn string, r []int) instr {
+	of := map[string]func(f *frame, x []float32, to *uint32){
+		"sum":    func(f *frame, x []float32, to *uint32) { *to = math.Float32bits(float32(f.k.Sum(x))) },
+		"max":    func(f *frame, x []float32, to *uint32) { *to = math.Float32bits(f.k.Max(x)) },
+		"min":    func(f *frame, x []float32, to *uint32) { *to = math.Float32bits(f.k.Min(x)) },
+		"argmax": func(f *frame, x []float32, to *uint32) { *to = uint32(f.k.ArgMax(x)) },
+	}[fn]
 	return func(f *frame) {
 		x, d := &f.blocks[r[0]], &f.blocks[r[1]]
 		if x.rows != d.rows || d.cols != 1 {
@@ -51,17 +62,7 @@ func reduceRows(fn string, r []int) instr {
 			return
 		}
 		for i := range x.rows {
-			v := row[float32](x, i)
-			switch fn {
-			case "sum":
-				*at[float32](d, i, 0) = float32(f.k.Sum(v))
-			case "max":
-				*at[float32](d, i, 0) = f.k.Max(v)
-			case "min":
-				*at[float32](d, i, 0) = f.k.Min(v)
-			case "argmax":
-				*at[int32](d, i, 0) = int32(f.k.ArgMax(v))
-			}
+			of(f, row[float32](x, i), at[uint32](d, i, 0))
 		}
 	}
 }
@@ -133,22 +134,20 @@ func argmaxColumns(x, d *block) {
 	}
 }
 
-// reduceIntegers reduces int32 blocks, and truth values with max and min (or and and).
-func (d *decoder) reduceIntegers(op *ir.Op, fn string, axis int64, r []int) (instr, error) {
-	if kindOf(op.Operand(0)) != kindI32 {
-		return nil, unsupported(op)
-	}
+// reduceIntegers reduces int32 blocks.
+func reduceIntegers(fn string, axis int64, r []int) instr {
 	fold := map[string]func(a, x int32) int32{
 		"sum": func(a, x int32) int32 { return a + x },
 		"max": func(a, x int32) int32 { return max(a, x) },
 		"min": func(a, x int32) int32 { return min(a, x) },
 	}[fn]
 	start := map[string]int32{"max": math.MinInt32, "min": math.MaxInt32}[fn]
-	if fold == nil {
-		return nil, unsupported(op)
-	}
 	return func(f *frame) {
 		x, d := &f.blocks[r[0]], &f.blocks[r[1]]
+		if axis == 0 && (d.rows != 1 || x.cols != d.cols) || axis == 1 && (d.cols != 1 || x.rows != d.rows) {
+			f.fail("reduction of %v into %v", x, d)
+			return
+		}
 		for i := range d.rows {
 			for c := range d.cols {
 				*at[int32](d, i, c) = start
@@ -156,23 +155,18 @@ func (d *decoder) reduceIntegers(op *ir.Op, fn string, axis int64, r []int) (ins
 		}
 		for i := range x.rows {
 			for c := range x.cols {
-				p := at[int32](d, i, 0)
-				if axis == 0 {
-					p = at[int32](d, 0, c)
-				}
+				p := at[int32](d, min(i, d.rows-1), min(c, d.cols-1))
 				*p = fold(*p, *at[int32](x, i, c))
 			}
 		}
-	}, nil
+	}
 }
 
 // dot decodes a product of small blocks.
-func (d *decoder) dot(op *ir.Op, r []int) (instr, error) {
+func dot(op *ir.Op, r []int) (instr, error) {
 	ta, tb, accumulate := op.Attrs().Bool("ta"), op.Attrs().Bool("tb"), op.Attrs().Bool("accumulate")
-	for i := range r {
-		if kindOf(op.Operand(i)) != kindF32 {
-			return nil, unsupported(op)
-		}
+	if !all(kinds(op), kindF32) {
+		return nil, unsupported(op)
 	}
 	if ta && tb {
 		return nil, op.Errorf("host.dot with both operands transposed has no instruction on this device")
@@ -186,7 +180,7 @@ func (d *decoder) dot(op *ir.Op, r []int) (instr, error) {
 		if tb {
 			kb, n = n, kb
 		}
-		if k != kb || m != c.rows || n != c.cols || a.colStride != 1 || b.colStride != 1 {
+		if k != kb || m != c.rows || n != c.cols || c.rows > 1 && c.rowStride < c.cols {
 			f.fail("product of %v and %v (transposed: %v, %v) into %v", a, b, ta, tb, c)
 			return
 		}

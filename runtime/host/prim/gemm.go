@@ -133,7 +133,7 @@ const (
 	// superK and packedA bound the part of A that is packed at a time: 8 MiB,
 	// which stays in the last-level cache while all of B passes by.
 	superK  = 8 * blockK
-	packedA = 2 << 20
+	packedA = 1 << 19
 
 	maxCols = 128 // columns of C in a task
 	maxRows = 512 // rows of C in a task
@@ -316,9 +316,10 @@ func (e *Engine) pack(_, task int) {
 func (e *Engine) multiply(worker, task int) {
 	s, t := &e.s, &e.k.tile
 	g := s.g
-	block := task % s.blocks
-	task /= s.blocks
-	strip, i := task%s.strips, task/s.strips
+	// All strips of one block of A follow each other, so that it stays in the second-level cache.
+	strip := task % s.strips
+	task /= s.strips
+	block, i := task%s.blocks, task/s.blocks
 	p0, p1 := block*s.panels/s.blocks, (block+1)*s.panels/s.blocks
 	j0 := strip * s.cols
 	n := min(s.cols, g.N-j0)
