@@ -24,7 +24,7 @@ var Table = []Pass{
 		Options: RecomputeOptions{Mode: string(recompute.None)},
 		After: []After{
 			{"canonicalize", "the forms that rewriting leaves are those whose memory is estimated"},
-			{"cse", "it would merge copies with each other, and of equal values one is recomputed and one is kept"},
+			{"cse", "of two equal values one would be recomputed and the other one kept"},
 			{"dce", "dead operations count as memory and work"},
 			{"precision", "rounded operands are values too, which cost little to compute again"},
 		}},

@@ -1,6 +1,10 @@
 // Package recompute trades time for memory: what the forward part of a function computes and its backward part uses again
 // is computed a second time, just before that use, instead of being kept. It works on straight-line functions of the blu
-// dialect, copies operations and moves none, so that the numbers stay the same bit for bit.
+// dialect, copies operations and moves none, so that their results stay the same bit for bit. A target may group operations
+// into kernels otherwise around copies; where it then adds up in another order, its results differ by that.
+//
+// Copies are marked: blu.RecomputedAttr keeps later passes from merging them with what they are copies of, and the grouping
+// from computing them early again.
 //
 // # What is chosen
 //
@@ -30,6 +34,6 @@
 // by one later group alone is computed there. A value that leaves its group takes memory from the group that computes it to
 // the last that reads it. Views take none, parts of a concatenation are written to their place in it, arguments, constants
 // and results of the function live in storage of their own. A result takes over the memory of an operand of its size that
-// its group alone reads last. The peak is the largest sum of what lives at one time; the arena that is packed later may be
-// larger by the gaps between its pieces.
+// its group alone reads last. Of logits that only a loss needs, some rows are there at a time. The peak is the largest sum
+// of what lives at one time; the arena that is packed later may be larger by the gaps between its pieces.
 package recompute

@@ -37,6 +37,8 @@ type value struct {
 	bytes int64 // of memory in the arena, were it kept in memory; 0 for what lives in storage and for views
 	// stored is true of results of the function, and views of them: they live in storage, and need not be had again.
 	stored bool
+	// whole is true of results that are in memory even where one operation alone uses them, as part of the same kernel.
+	whole bool
 }
 
 // newGraph reads a function; ok is false when it is not straight-line.
@@ -83,13 +85,13 @@ func newGraph(fn *ir.Op) (g *graph, ok bool) {
 }
 
 func newValue(g *graph, n node, v *ir.Value, number int32) value {
-	out := value{def: int32(len(g.ops)), root: number}
+	out := value{def: int32(len(g.ops)), root: number, whole: sumsChunks(v.Op())}
 	switch n.role {
 	case view:
 		out.root = g.values[n.in[0]].root
 	case inline:
 	default:
-		out.bytes = roundUp(ir.NumElements(v.Shape()) * ir.ByteSize(v.Elem()))
+		out.bytes = roundUp(bytesInMemory(v))
 	}
 	return out
 }

@@ -218,8 +218,8 @@ func (m *meter) allot() {
 
 // kept reports whether a value is in the arena.
 func (m *meter) kept(v int32) bool {
-	val := m.graph.values[v%int32(len(m.graph.values))]
-	return val.bytes > 0 && m.reader[v] != unread && m.reader[v] != m.ready[v]
+	val := &m.graph.values[v%int32(len(m.graph.values))]
+	return val.bytes > 0 && m.reader[v] != unread && (m.reader[v] != m.ready[v] || val.whole)
 }
 
 // root is the value that v is a view of.

@@ -1,0 +1,73 @@
+package recompute
+
+import (
+	"blutrain/dialects/blu"
+	"blutrain/ir"
+)
+
+// Logits that only a loss needs are never in memory whole: kernels compute them some rows at a time when there are more
+// than so many elements. The estimate counts what is there at once.
+const (
+	wholeLogits = 1 << 26 // elements
+	logitsRows  = 1024
+)
+
+// sumsChunks reports whether a product adds up what chunks of logits give, so that its result is in memory from the first
+// chunk to the last whatever follows.
+func sumsChunks(op *ir.Op) bool {
+	if op == nil || !op.Is(blu.Dot) {
+		return false
+	}
+	for _, v := range op.Operands() {
+		if v.DefinedBy(blu.CrossEntropyGrad) && inChunks(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// bytesInMemory is the bytes of a value, or of the rows of logits, or of their gradient, that are there at once.
+func bytesInMemory(v *ir.Value) int64 {
+	n := ir.NumElements(v.Shape())
+	if inChunks(v) {
+		n = min(n, logitsRows*v.Shape()[len(v.Shape())-1])
+	}
+	if sumsChunks(v.Op()) && onlyAccumulated(v) {
+		n *= 2 // the last sum is made beside the one before it: a product, that sum and a gradient make no sum in place
+	}
+	return n * ir.ByteSize(v.Elem())
+}
+
+func onlyAccumulated(v *ir.Value) bool {
+	for u := range v.Uses() {
+		if !u.Owner().Is(blu.Accumulate) {
+			return false
+		}
+	}
+	return true
+}
+
+// inChunks reports whether a value is logits, or their gradient, that are computed some rows at a time.
+func inChunks(v *ir.Value) bool {
+	logits := v
+	if v.DefinedBy(blu.CrossEntropyGrad) {
+		logits = v.Op().Operand(0)
+	}
+	return ir.NumElements(v.Shape()) > wholeLogits && logits.DefinedBy(blu.Dot) && onlyForLoss(logits)
+}
+
+// onlyForLoss reports whether a product is used by a cross entropy and its gradient alone, and that by products.
+func onlyForLoss(logits *ir.Value) bool {
+	for u := range logits.Uses() {
+		op := u.Owner()
+		if !op.Is(blu.CrossEntropy) && !op.Is(blu.CrossEntropyGrad) {
+			return false
+		}
+		for w := range op.Result(0).Uses() {
+			if op.Is(blu.CrossEntropyGrad) && !w.Owner().Is(blu.Dot) {
+				return false
+			}
+		}
+	}
+	return true
+}
