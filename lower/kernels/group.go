@@ -28,6 +28,7 @@ type group struct {
 	anchor dims               // of the root: the order in which the domain is walked
 
 	operand  map[*ir.Op]dims // of a reduction: the atoms of what it reduces
+	shapes   []shaped        // of what it computes and reads, each once
 	accesses []*access
 	inner    []atom   // what reductions within a block run over
 	sums     []*ir.Op // reductions over all rows, of which this group stores partial results
@@ -35,6 +36,22 @@ type group struct {
 	finals   []*group // the groups that add up partial results
 	solid    []atom   // atoms that must not be split
 	ordered  bool     // an operation needs the atoms in the order of the anchor
+}
+
+// shaped is a shape and the atoms that tensors of that shape have.
+type shaped struct {
+	shape []int64
+	dims  dims
+}
+
+// learn notes that the group has a tensor of a shape with the given atoms.
+func (g *group) learn(shape []int64, ds dims) {
+	for _, s := range g.shapes {
+		if slices.Equal(s.shape, shape) && g.dom.same(s.dims, ds) {
+			return
+		}
+	}
+	g.shapes = append(g.shapes, shaped{shape, ds})
 }
 
 // access is a tensor from outside that a group reads.

@@ -245,6 +245,7 @@ func (t *trial) commit() {
 		for _, r := range op.Results() {
 			if ds, ok := t.dims[r]; ok {
 				g.dims[r] = ds
+				g.learn(r.Shape(), ds)
 			}
 			if !t.clones[op] {
 				p.home[r] = g
@@ -256,6 +257,9 @@ func (t *trial) commit() {
 	}
 	for _, a := range t.accesses {
 		g.accesses = append(g.accesses, a)
+		if !a.raw {
+			g.learn(a.value.Shape(), a.dims)
+		}
 		if !a.partial {
 			p.keep(a.value)
 			p.readers[a.value] = g

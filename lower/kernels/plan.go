@@ -299,14 +299,9 @@ func (g *group) widened(op *ir.Op, x dims, expand bool) (dims, bool) {
 		}
 		return true
 	}
-	for _, o := range g.ops {
-		if r := o.Result(0); agrees(r.Shape(), g.dims[r]) {
-			return g.dims[r], true
-		}
-	}
-	for _, a := range g.accesses {
-		if !a.raw && !a.partial && agrees(a.value.Shape(), a.dims) {
-			return a.dims, true
+	for _, o := range g.shapes {
+		if agrees(o.shape, o.dims) {
+			return o.dims, true
 		}
 	}
 	return nil, false

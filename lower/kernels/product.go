@@ -16,6 +16,7 @@ func (p *planner) dot(op *ir.Op) {
 	g := p.newGroup(product, op, nil)
 	g.anchor = g.dom.freshDims(op.Result(0).Shape())
 	g.dims[op.Result(0)] = g.anchor
+	g.learn(op.Result(0).Shape(), g.anchor)
 	g.ops = []*ir.Op{op}
 	p.home[op.Result(0)] = g
 }

@@ -215,6 +215,7 @@ func (p *planner) addFinal(f *group, r *ir.Op, kept dims) {
 	f.ops = append(f.ops, r)
 	f.operand[r] = append(dims{f.anchor[0]}, kept...)
 	f.dims[r.Result(0)] = kept
+	f.learn(r.Result(0).Shape(), kept)
 	f.accesses = append(f.accesses, &access{value: r.Result(0), dims: f.operand[r], partial: true})
 	p.home[r.Result(0)] = f
 }
