@@ -44,7 +44,7 @@ sizes:
 // helps and for as many trials as there is time for.
 func (c *chooser) lowered(plan choice, limit int64) choice {
 	trials := c.trials()
-	better := func(items []int) bool {
+	lower := func(items []int) bool {
 		trials--
 		t := c.try(items)
 		if !better(t.usage, plan.usage) {
@@ -56,9 +56,9 @@ func (c *chooser) lowered(plan choice, limit int64) choice {
 	for changed := true; changed; {
 		changed = false
 		for i := range c.items {
-			changed = better(toggled(plan.items, i)) || changed
-			for k := 0; k < i && !changed; k++ {
-				changed = better(toggled(toggled(plan.items, i), k))
+			changed = lower(toggled(plan.items, i)) || changed
+			for k := 0; k < i && !changed && trials > 0; k++ {
+				changed = lower(toggled(toggled(plan.items, i), k))
 			}
 			if plan.peak <= limit || trials <= 0 {
 				return plan
