@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"blutrain/internal/peak"
 	"blutrain/runtime/host/prim"
 )
 
@@ -91,8 +92,8 @@ func run(o options) error {
 		defer base.close()
 		fmt.Println("baseline:", base.name)
 	}
-	peak := peakFlops(k.ISA())
-	fmt.Printf("kernels: %s, peak of one core %.1f Gflop/s\n\n", k.ISA(), peak/1e9)
+	most := peak.Flops(k.ISA())
+	fmt.Printf("kernels: %s, peak of one core %.1f Gflop/s\n\n", k.ISA(), most/1e9)
 	fmt.Printf("%7s %6s %6s %3s %3s %10s %10s %7s %7s %7s\n", "M", "N", "K", "lay", "thr", "Gflop/s", "OpenBLAS", "ratio", "best", "% peak")
 	var results []result
 	for _, threads := range o.Threads {
@@ -101,7 +102,7 @@ func run(o options) error {
 			if err != nil {
 				return err
 			}
-			r.summarize(peak)
+			r.summarize(most)
 			results = append(results, r)
 		}
 	}
