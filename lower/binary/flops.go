@@ -1,7 +1,10 @@
 package binary
 
 import (
+	"cmp"
+
 	"blutrain/dialects/blu"
+	"blutrain/dialects/exec"
 	"blutrain/dialects/fn"
 	"blutrain/ir"
 )
@@ -13,19 +16,47 @@ func countFlops(module *ir.Op) map[string]float64 {
 	if step := nested(module, Step); step != nil {
 		from = step
 	}
-	counts := map[string]float64{}
-	for f := range from.Body().Ops() {
+	return flopsOf(from, func(op *ir.Op) bool { return op.Attr(blu.RecomputedAttr) == nil })
+}
+
+// flopsOf sums, for each function of a module, the operations that count.
+func flopsOf(module *ir.Op, counts func(op *ir.Op) bool) map[string]float64 {
+	sums := map[string]float64{}
+	for f := range module.Body().Ops() {
 		if !f.Is(fn.Func) {
 			continue
 		}
 		n := 0.0
 		ir.Walk(f, func(op *ir.Op) ir.WalkResult {
-			if op.Attr(blu.RecomputedAttr) == nil {
+			if counts(op) {
 				n += blu.Flops(op)
 			}
 			return ir.Advance
 		})
-		counts[ir.SymName(f)] = n
+		sums[ir.SymName(f)] = n
 	}
-	return counts
+	return sums
+}
+
+// setFlops tells every launch how many floating-point operations the function has that its kernel implements. Here
+// everything counts, since the processor does it.
+func setFlops(c *ir.Context, module *ir.Op) {
+	kernels := nested(module, Reference)
+	if kernels == nil {
+		return
+	}
+	flops := flopsOf(kernels, func(*ir.Op) bool { return true })
+	ir.Walk(module, func(op *ir.Op) ir.WalkResult {
+		if !op.Is(exec.Launch) {
+			return ir.Advance
+		}
+		name := op.Attrs().Sym("kernel")
+		if k := ir.LookupSymbol(module, name); k != nil {
+			name = cmp.Or(k.Attrs().Str("reference"), name)
+		}
+		if n := flops[name]; n > 0 {
+			op.SetAttr("flops", c.Int64(int64(n)))
+		}
+		return ir.Advance
+	})
 }
