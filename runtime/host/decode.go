@@ -70,10 +70,10 @@ const (
 
 // decoder turns the operations of a kernel into instructions.
 type decoder struct {
-	k      *kernel
-	regs   map[*ir.Value]int
-	gemm   *ir.Op // the host.gemm whose epilogue is decoded, or nil
-	
+	k    *kernel
+	regs map[*ir.Value]int
+	gemm *ir.Op // the host.gemm whose epilogue is decoded, or nil
+
 }
 
 // decode translates a verified host.kernel.

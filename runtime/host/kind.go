@@ -57,7 +57,9 @@ func isBlock(v *ir.Value) bool { _, ok := v.Type().(*ir.DialectType); return ok 
 func are(ks []kind, want ...kind) bool { return slices.Equal(ks, want) }
 
 // all reports whether every one of the kinds is k.
-func all(ks []kind, k kind) bool { return !slices.ContainsFunc(ks, func(x kind) bool { return x != k }) }
+func all(ks []kind, k kind) bool {
+	return !slices.ContainsFunc(ks, func(x kind) bool { return x != k })
+}
 
 // unsupported is the error for element types an instruction does not have.
 func unsupported(op *ir.Op) error {

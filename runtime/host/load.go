@@ -163,7 +163,9 @@ func referenceOf(t *ir.MemRefType) reference {
 	return reference{t.Shape, strides, t.Elem, ir.ByteSize(t.Elem)}
 }
 
-func (r reference) String() string { return fmt.Sprintf("%s%v with strides %v", r.elem, r.shape, r.strides) }
+func (r reference) String() string {
+	return fmt.Sprintf("%s%v with strides %v", r.elem, r.shape, r.strides)
+}
 
 func (r reference) equal(s reference) bool {
 	if !slices.Equal(r.shape, s.shape) || r.elem != s.elem {
