@@ -210,3 +210,82 @@ func TestCrossEntropyInPlace(t *testing.T) {
 		})
 	}
 }
+
+// classifierProgram is a last layer with its loss and both gradients.
+func classifierProgram(targets *ir.Tensor) *program {
+	r := rng()
+	n := targets.Shape[0]
+	return build([]*ir.Tensor{normal(r, n, 6), normal(r, 13, 6), targets}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+		logits := b.Dot(a[0], a[1], nil, nil, []int64{1}, []int64{1})
+		ce := b.CrossEntropy(logits, a[2], -1)
+		d := b.CrossEntropyGrad(logits, a[2], ce.Result(2), b.Splat(ce.Result(0).Type(), 1), -1)
+		dx := b.Dot(d, a[1], nil, nil, []int64{1}, []int64{0})
+		dw := b.Dot(d, a[0], nil, nil, []int64{0}, []int64{0})
+		return append(ce.Results(), dx, dw)
+	})
+}
+
+// A classifier is computed chunk by chunk where the target says so, the last chunk being smaller.
+func TestClassifier(t *testing.T) {
+	each(t, func() *program { return classifierProgram(integers(ir.NewContext(), rng(), 13, 11)) })
+}
+
+// When no target counts, sum, count and gradients are zero.
+func TestEveryTargetIgnored(t *testing.T) {
+	each(t, func() *program {
+		targets := ir.NewTensor(ir.NewContext().I32(), 11)
+		for i := range targets.Data {
+			targets.Data[i] = -1
+		}
+		return classifierProgram(targets)
+	})
+}
+
+// A target out of range is named with its place among all of them, whatever chunk it is in.
+func TestTargetOutOfRange(t *testing.T) {
+	for name, target := range targets() {
+		t.Run(name, func(t *testing.T) {
+			targets := integers(ir.NewContext(), rng(), 13, 11)
+			targets.Data[9] = 13
+			p := classifierProgram(targets)
+			require.NoError(t, Run(p.c, p.module, target))
+			_, err := p.call()
+			require.ErrorContains(t, err, "index 13 at position 9 is out of range: a row has 13 elements")
+		})
+	}
+}
+
+// What has no elements is a constant or a kernel of no grid points; sums over nothing are zero.
+func TestNothing(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		return build([]*ir.Tensor{normal(r, 0, 4), normal(r, 4, 0), normal(r, 3)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			y := b.Exp(a[0])
+			return []*ir.Value{
+				y, b.ReduceSum(y, []int64{0}), b.Dot(a[1], a[0], nil, nil, []int64{1}, []int64{0}), b.Concat([]*ir.Value{a[0], b.ReshapeTo(a[2], 3, 1)}[:1], 0),
+				b.Softmax(a[0], 1), b.Transpose(a[1], []int64{1, 0}), b.ReduceMax(a[1], []int64{1}),
+			}
+		})
+	})
+}
+
+// Arithmetic on narrow elements is done in f32, and rounded where the program's types say so.
+func TestNarrow(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		x, w, g := normal(r, 5, 8), normal(r, 8, 8), normal(r, 8)
+		for _, a := range []*ir.Tensor{x, w, g} {
+			a.Elem = ir.NewContext().Float(ir.BF16)
+			for i, v := range a.Data {
+				a.Data[i] = ir.DecodeElement(a.Elem, string(ir.EncodeElement(nil, a.Elem, v)))
+			}
+		}
+		p := build([]*ir.Tensor{x, w, g, integers(ir.NewContext(), r, 5, 3)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			h := b.Rmsnorm(a[0], a[2], 1e-5)
+			y := b.Gelu(b.Dot(h.Result(0), a[1], nil, nil, []int64{1}, []int64{1}), "tanh")
+			return []*ir.Value{b.Add(y, a[0]), b.Gather(a[0], a[3]), b.ReduceSum(y, []int64{0}), b.CastTo(b.Transpose(y, []int64{1, 0}), b.Ctx.F32())}
+		})
+		p.loose = 0.02
+		return p
+	})
+}

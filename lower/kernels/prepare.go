@@ -160,7 +160,7 @@ func (p *preparer) primitive(op *ir.Op) []*ir.Value {
 		if op.Is(blu.Gather) {
 			return nil
 		}
-	case blu.Cast, blu.Select, blu.Reshape, blu.Transpose, blu.Slice, blu.Broadcast, blu.Concat, blu.Constant, blu.Iota, blu.RandomUniform, blu.RandomNormal:
+	case blu.Cast, blu.Reshape, blu.Transpose, blu.Slice, blu.Broadcast, blu.Concat, blu.Constant, blu.Iota, blu.RandomUniform, blu.RandomNormal:
 		return nil
 	}
 	if p.narrow(op) {
