@@ -133,7 +133,7 @@ const (
 	// superK and packedA bound the part of A that is packed at a time: 8 MiB,
 	// which stays in the last-level cache while all of B passes by.
 	superK  = 8 * blockK
-	packedA = 1 << 19
+	packedA = 2 << 20
 
 	maxCols = 128 // columns of C in a task
 	maxRows = 512 // rows of C in a task
