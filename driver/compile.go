@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,9 @@ const Version = "0.1.0"
 type Options struct {
 	Target    string             // one of Targets
 	Precision string             // one that the target has; "" is its default
+	Arch      string             // one that the target has; "" is its default
+	Recompute string             // none, auto or full; "" is auto
+	Budget    int64              // bytes a function may use, states included; recomputation is chosen to stay within. 0: no limit
 	Set       map[string]float64 // arguments of the model and sizes of the batch that replace those in its text
 	CompileTo string             // the last phase; "" is all of them
 	DumpDir   string             // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
@@ -84,6 +88,7 @@ type compilation struct {
 	file   string
 	src    []byte
 	phases []Phase
+	align  int64
 	result *Result
 }
 
@@ -100,6 +105,15 @@ func (c *compilation) check() error {
 	if !slices.Contains(available, c.Precision) {
 		return optionErrorf("target %s has no precision %q; it has %s", c.Target, c.Precision, strings.Join(available, ", "))
 	}
+	if err := c.checkArch(Targets[i]); err != nil {
+		return err
+	}
+	if modes := []string{"none", "auto", "full"}; c.Recompute != "" && !slices.Contains(modes, c.Recompute) {
+		return optionErrorf("no mode of recomputation %q%s; there are %s", c.Recompute, near.Suggest(c.Recompute, modes), strings.Join(modes, ", "))
+	}
+	if c.Budget != 0 && c.Recompute != "" {
+		return optionErrorf("a memory budget chooses what is recomputed: it can't be combined with the mode %s", c.Recompute)
+	}
 	c.phases = phasesOf(c.Target)
 	if c.CompileTo != "" && c.index(c.CompileTo) < 0 {
 		return c.noPhase(c.CompileTo)
@@ -109,6 +123,21 @@ func (c *compilation) check() error {
 	}
 	if err := c.Passes.CheckNames(Passes()); err != nil {
 		return optionErrorf("%v", err)
+	}
+	return nil
+}
+
+// checkArch refuses a machine that the target isn't compiled for.
+func (c *compilation) checkArch(t Target) error {
+	c.align = cmp.Or(t.Align, 64)
+	if c.Arch == "" && len(t.Archs) > 0 {
+		c.Arch = t.Archs[0]
+	}
+	if c.Arch != "" && !slices.Contains(t.Archs, c.Arch) {
+		if len(t.Archs) == 0 {
+			return optionErrorf("target %s is compiled for no arch in particular", t.Name)
+		}
+		return optionErrorf("target %s has no arch %q%s; it has %s", t.Name, c.Arch, near.Suggest(c.Arch, t.Archs), strings.Join(t.Archs, ", "))
 	}
 	return nil
 }
@@ -181,7 +210,7 @@ func ReadModule(c *ir.Context, file string, src []byte) (*ir.Op, error) {
 func (c *compilation) phase(i int) error {
 	p := c.phases[i]
 	if p.Passes != "" {
-		pl, err := passes.ParsePipeline(Passes(), "builtin.module("+p.Passes+")")
+		pl, err := passes.ParsePipeline(Passes(), "builtin.module("+c.Pipeline(p.Passes)+")")
 		if err != nil {
 			return fmt.Errorf("phase %s: %w", p.Name, err)
 		}
@@ -212,6 +241,15 @@ func (c *compilation) phase(i int) error {
 	c.result.Module.SetAttr(PhaseAttr, c.result.Ctx.String(p.Name))
 	c.Record.Phase(p.Name, p.Summary, c.result.Module, p.Run != nil)
 	return c.dump(i)
+}
+
+// Pipeline puts the options into a phase's passes.
+func (o Options) Pipeline(passes string) string {
+	recompute := "mode=" + cmp.Or(o.Recompute, "auto")
+	if o.Budget != 0 {
+		recompute = fmt.Sprintf("budget=%d", o.Budget)
+	}
+	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$RECOMPUTE", recompute).Replace(passes)
 }
 
 // dumpSuffix is what dump adds to a name.
@@ -257,7 +295,7 @@ func (c *compilation) input() error {
 
 // binary packs the artifact.
 func (c *compilation) binary() error {
-	o := binary.Options{Compiler: Version, Target: c.Target, Precision: c.Precision}
+	o := binary.Options{Compiler: Version, Target: c.Target, Arch: c.Arch, Precision: c.Precision}
 	if filepath.Ext(c.file) == ".blu" {
 		o.Source, o.Text = c.file, c.src
 	}

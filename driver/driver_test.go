@@ -38,7 +38,7 @@ func TestTables(t *testing.T) {
 			require.Contains(t, driver.TargetNames(), target)
 		}
 		if p.Passes != "" {
-			all = append(all, p.Passes)
+			all = append(all, driver.Options{Target: "cpu", Precision: "fp32"}.Pipeline(p.Passes))
 		}
 	}
 	_, err := passes.ParsePipeline(driver.Passes(), "builtin.module("+strings.Join(all, ",")+")")

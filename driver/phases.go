@@ -12,6 +12,7 @@ import (
 	"blutrain/lower/host"
 	"blutrain/lower/kernels"
 	"blutrain/lower/program"
+	"blutrain/lower/ptx"
 	"blutrain/passes"
 )
 
@@ -20,14 +21,16 @@ var Phases = []Phase{
 	{Name: "input", Summary: "the model as written, shapes resolved", Run: (*compilation).input},
 	{Name: "train", Summary: "the functions of training, forward and backward, as pure programs with explicit state",
 		Passes: "train"},
-	{Name: "graph", Summary: "folded, deduplicated",
-		Passes: "canonicalize,cse,dce"},
-	{Name: "kernels", Summary: "operations grouped into kernels", Targets: []string{"cpu"},
-		Passes: "keep-step,kernels,cse"},
-	{Name: "buffers", Summary: "values placed in memory: lifetimes, in-place, one static arena plan", Targets: []string{"cpu"},
-		Passes: "buffers"},
+	{Name: "graph", Summary: "folded, deduplicated, precision chosen, recomputation chosen",
+		Passes: "canonicalize,cse,precision{mode=$PRECISION target=$TARGET},canonicalize,cse,dce,recompute{$RECOMPUTE}"},
+	{Name: "kernels", Summary: "operations grouped into kernels", Targets: []string{"cpu", "cuda"},
+		Passes: "keep-step,kernels{target=$TARGET},cse"},
+	{Name: "buffers", Summary: "values placed in memory: lifetimes, in-place, one static arena plan", Targets: []string{"cpu", "cuda"},
+		Passes: "buffers{align=$ALIGN}"},
 	{Name: "target", Summary: "each kernel lowered, functions as lists of launches", Targets: []string{"cpu"},
 		Passes: "program,host"},
+	{Name: "target", Summary: "each kernel lowered to PTX, functions as lists of launches", Targets: []string{"cuda"},
+		Passes: "program,ptx{arch=$ARCH}"},
 	{Name: "binary", Summary: "the artifact", Run: (*compilation).binary},
 }
 
@@ -35,7 +38,7 @@ var Phases = []Phase{
 type Phase struct {
 	Name, Summary string
 	Targets       []string // those that have the phase; nil: all
-	Passes        string   // what runs on the module, as in a pipeline
+	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN and $RECOMPUTE stand for options
 	Run           func(*compilation) error
 }
 
@@ -44,14 +47,17 @@ const PhaseAttr = "blu.phase"
 
 // Targets lists what can be compiled for.
 var Targets = []Target{
-	{Name: "cpu", Summary: "bytecode for processors", Precisions: []string{"fp32", "fp32-strict"}},
-	{Name: "ref", Summary: "evaluated operation by operation in float64: the oracle", Precisions: []string{"fp32", "fp32-strict"}},
+	{Name: "cpu", Summary: "bytecode for processors", Precisions: []string{"fp32", "fp32-strict", "bf16"}},
+	{Name: "cuda", Summary: "PTX for NVIDIA GPUs", Precisions: []string{"fp32", "fp32-strict"}, Archs: []string{"sm_90a", "sm_89", "sm_80"}, Align: 256},
+	{Name: "ref", Summary: "evaluated operation by operation in float64: the oracle", Precisions: []string{"fp32", "fp32-strict", "bf16"}},
 }
 
 // Target is one row.
 type Target struct {
 	Name, Summary string
 	Precisions    []string // the first is the default
+	Archs         []string // machines it can be compiled for, the first is the default; nil: no choice
+	Align         int64    // bytes that offsets in the arena are multiples of; 0: 64
 }
 
 // TargetNames lists the names.
@@ -88,13 +94,20 @@ var transformations = []passes.Pass{
 		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return program.Run(s.Ctx, m) })},
 	{Name: "host", Summary: "lower kernels to bytecode for CPUs", After: []passes.After{{Pass: "program", Reason: "tile.launch is for kernels of the tile dialect"}},
 		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return host.Run(s.Ctx, m) })},
+	{Name: "ptx", Summary: "lower kernels to PTX for NVIDIA GPUs", After: []passes.After{{Pass: "program", Reason: "how launches place memory decides how kernels access it"}},
+		Options: ptxOptions{Arch: "sm_90a"},
+		Run:     passes.With(func(s *passes.State, m *ir.Op, o ptxOptions) error { return ptx.Run(s.Ctx, m, o.Arch) })},
 }
 
 type kernelOptions struct {
-	Target string `help:"what kernels are cut for" enum:"cpu"`
+	Target string `help:"what kernels are cut for" enum:"cpu,cuda"`
 }
 
-var kernelTargets = map[string]func() kernels.Target{"cpu": kernels.CPU}
+var kernelTargets = map[string]func() kernels.Target{"cpu": kernels.CPU, "cuda": kernels.CUDA}
+
+type ptxOptions struct {
+	Arch string `help:"the GPUs" enum:"sm_80,sm_89,sm_90a"`
+}
 
 type bufferOptions struct {
 	Align int64 `help:"bytes that offsets in the arena are multiples of"`

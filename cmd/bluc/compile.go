@@ -7,13 +7,17 @@ import (
 	"blutrain/driver"
 	"blutrain/ir"
 	"blutrain/ir/diag"
+	"blutrain/passes"
 )
 
 type compileCmd struct {
 	File         string             `arg:"" help:"A model (.blu) or a module (.mlir) that a phase left."`
 	Output       string             `short:"o" placeholder:"FILE" help:"The artifact, by default the input's name with .blx; with --compile-to the module, by default the standard output."`
 	Target       string             `default:"cpu" help:"What to compile for: ${targets}."`
+	Arch         string             `placeholder:"ARCH" help:"The machine to compile for: cuda has sm_90a, sm_89, sm_80; the first is the default."`
 	Precision    string             `placeholder:"PRECISION" help:"${precisions}"`
+	Recompute    string             `placeholder:"MODE" help:"What of the forward pass is computed again in the backward pass: none, auto (the default: what is cheap), full (all but the values between layers)."`
+	MemoryBudget passes.Bytes       `placeholder:"SIZE" help:"Choose what is recomputed so that every function stays within this memory, states included: 6GiB, 512MiB."`
 	Set          map[string]float64 `placeholder:"NAME=VALUE" mapsep:"," help:"Arguments of the model and sizes of the batch."`
 	CompileTo    string             `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
 	DumpPhasesTo string             `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
@@ -30,7 +34,8 @@ func (c *compileCmd) Run(s *streams) error {
 	cfg := c.config(c.printFlags, s.err)
 	rec := c.recorder(c.File, src, c.printFlags)
 	r, err := driver.Compile(c.File, src, driver.Options{
-		Target: c.Target, Precision: c.Precision, Set: c.Set, CompileTo: c.CompileTo, DumpDir: c.DumpPhasesTo, Passes: cfg,
+		Target: c.Target, Arch: c.Arch, Precision: c.Precision, Recompute: c.Recompute, Budget: int64(c.MemoryBudget), Set: c.Set,
+		CompileTo: c.CompileTo, DumpDir: c.DumpPhasesTo, Passes: cfg,
 		Record: rec,
 	})
 	if r != nil {

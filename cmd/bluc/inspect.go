@@ -2,16 +2,17 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"blutrain/artifact"
+	"blutrain/lower/inspect"
 )
 
 type inspectCmd struct {
-	File   string `arg:"" type:"existingfile" help:"An artifact (.blx)."`
-	Memory bool   `help:"Print what memory is for."`
-	Params bool   `help:"Print the parameters and how they start."`
+	File    string `arg:"" type:"existingfile" help:"An artifact (.blx)."`
+	Memory  bool   `help:"Print what memory is for, and who holds what of the arena when it is fullest."`
+	Kernels bool   `help:"Print the kernels, their launches and work."`
+	Params  bool   `help:"Print the parameters and how they start."`
 }
 
 // Run implements the command.
@@ -20,15 +21,22 @@ func (c *inspectCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	m := &a.Manifest
-	if !c.Memory && !c.Params {
-		summary(s, m)
+	if !c.Memory && !c.Kernels && !c.Params {
+		summary(s, &a.Manifest)
+		return nil
+	}
+	r, err := inspect.Read(a)
+	if err != nil {
+		return err
 	}
 	if c.Params {
-		params(s, m)
+		r.WriteParams(s.out)
 	}
 	if c.Memory {
-		memory(s, m)
+		r.WriteMemory(s.out)
+	}
+	if c.Kernels {
+		r.WriteKernels(s.out)
 	}
 	return nil
 }
@@ -62,36 +70,6 @@ func typeOf(v artifact.Value) string {
 		return v.DType.String()
 	}
 	return v.DType.String() + strings.ReplaceAll(fmt.Sprint(v.Shape), " ", ", ")
-}
-
-func params(s *streams, m *artifact.Manifest) {
-	var n int64
-	for _, st := range m.States {
-		if st.Role != artifact.Param {
-			continue
-		}
-		count := int64(1)
-		for _, d := range st.Shape {
-			count *= d
-		}
-		n += count
-		fmt.Fprintf(s.out, "%-24s %-20s %-28s %s\n", st.Name, typeOf(st.Value), "["+strings.Join(st.Dims, ", ")+"]", st.Init)
-	}
-	fmt.Fprintf(s.out, "%d parameters\n", n)
-}
-
-func memory(s *streams, m *artifact.Manifest) {
-	line := func(n int64, what string) { fmt.Fprintf(s.out, "%12s  %s\n", size(n), what) }
-	line(m.Memory.Params, "parameters")
-	line(m.Memory.Gradients, "gradients")
-	line(m.Memory.Optimizer, "optimizer state")
-	line(m.Memory.Arena, "arena")
-	line(m.Memory.Total, "total")
-	fs := slices.Clone(m.Functions)
-	slices.SortStableFunc(fs, func(a, b artifact.Function) int { return int(max(-1, min(1, b.Arena-a.Arena))) })
-	for _, f := range fs {
-		line(f.Arena, "arena of "+f.Name)
-	}
 }
 
 // size is a size in the largest unit it has at least one of.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -70,7 +71,9 @@ func run(args []string, s *streams) int {
 func phaseNames() string {
 	var names []string
 	for _, p := range driver.Phases {
-		names = append(names, p.Name)
+		if !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
 	}
 	return strings.Join(names, ", ")
 }

@@ -114,7 +114,7 @@ func TestCompile(t *testing.T) {
 	require.Contains(t, out, "accumulate(tokens: i32[2, 64]")
 	out, _, code = bluc(t, "", "inspect", blx, "--params", "--memory")
 	require.Zero(t, code)
-	require.Contains(t, out, "f32[32, 32]")
+	require.Contains(t, out, "32x32 f32")
 	require.Contains(t, out, "optimizer state")
 	out, _, code = bluc(t, "", "compile", "../../examples/mlp.blu", "--compile-to=input")
 	require.Zero(t, code)
