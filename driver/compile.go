@@ -88,7 +88,6 @@ type compilation struct {
 	file   string
 	src    []byte
 	phases []Phase
-	align  int64
 	result *Result
 }
 
@@ -127,9 +126,18 @@ func (c *compilation) check() error {
 	return nil
 }
 
+// alignment is the bytes that offsets in the arena are multiples of.
+func alignment(target string) int64 {
+	for _, t := range Targets {
+		if t.Name == target {
+			return cmp.Or(t.Align, 64)
+		}
+	}
+	return 64
+}
+
 // checkArch refuses a machine that the target isn't compiled for.
 func (c *compilation) checkArch(t Target) error {
-	c.align = cmp.Or(t.Align, 64)
 	if c.Arch == "" && len(t.Archs) > 0 {
 		c.Arch = t.Archs[0]
 	}
@@ -249,7 +257,7 @@ func (o Options) Pipeline(passes string) string {
 	if o.Budget != 0 {
 		recompute = fmt.Sprintf("budget=%d", o.Budget)
 	}
-	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$RECOMPUTE", recompute).Replace(passes)
+	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$ARCH", o.Arch, "$ALIGN", fmt.Sprint(alignment(o.Target)), "$RECOMPUTE", recompute).Replace(passes)
 }
 
 // dumpSuffix is what dump adds to a name.

@@ -139,6 +139,19 @@ var writers = map[*ir.OpDef]func(p *printer, op *ir.Op){
 		vec, t := accessType(op.Operand(1))
 		p.line("%sst.%s%s%s%s %s, %s;", p.guard(op, 2), op.Attrs().Str("space"), dotted(op.Attrs().Str("cache")), vec, t, p.at(op, 0, "offset"), p.braced(op.Operand(1)))
 	},
+	ptx.LoadByte: func(p *printer, op *ir.Op) {
+		r := p.result(op)
+		if op.NumOperands() > 1 {
+			p.line("mov.b32 %s, 0;", r)
+		}
+		p.line("%sld.global.u8 %s, %s;", p.guard(op, 1), r, p.at(op, 0, "offset"))
+	},
+	ptx.StoreByte: func(p *printer, op *ir.Op) {
+		p.line("%sst.global.u8 %s, %s;", p.guard(op, 2), p.at(op, 0, "offset"), p.inRegister(op.Operand(1), 0))
+	},
+	ptx.ReduceMin: func(p *printer, op *ir.Op) {
+		p.line("%sred.global.min.u64 %s, %s;", p.guard(op, 2), p.at(op, 0, "offset"), p.inRegister(op.Operand(1), 0))
+	},
 	ptx.CopyAsync: func(p *printer, op *ir.Op) {
 		n, _ := op.Attrs().Int("bytes")
 		cache, count := "ca", ""

@@ -339,6 +339,28 @@ func (b *Builder) Store(address, x *ir.Value, a Access) {
 	b.CreateState(Store, ir.OpState{Operands: operands, Attrs: b.access(a)})
 }
 
+// LoadByte reads a byte of global memory; when may be nil.
+func (b *Builder) LoadByte(address *ir.Value, offset int, when *ir.Value) *ir.Value {
+	return b.Create(LoadByte, guarded(when, address), b.attr("offset", offset)).Result(0)
+}
+
+// StoreByte writes a byte of global memory; when may be nil.
+func (b *Builder) StoreByte(address, x *ir.Value, offset int, when *ir.Value) {
+	b.Do(StoreByte, guarded(when, address, x), "offset", offset)
+}
+
+// ReduceMin takes the smaller of global memory and x; when may be nil.
+func (b *Builder) ReduceMin(address, x *ir.Value, offset int, when *ir.Value) {
+	b.Do(ReduceMin, guarded(when, address, x), "offset", offset)
+}
+
+func guarded(when *ir.Value, operands ...*ir.Value) []*ir.Value {
+	if when != nil {
+		operands = append(operands, when)
+	}
+	return operands
+}
+
 // Do makes an operation without results, or with inferred ones. Attributes are name, value, name, value.
 func (b *Builder) Do(def *ir.OpDef, operands []*ir.Value, attrs ...any) *ir.Op {
 	named := make([]ir.NamedAttr, 0, len(attrs)/2)

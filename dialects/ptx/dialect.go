@@ -15,7 +15,7 @@ var Dialect = &ir.Dialect{
 		[]*ir.OpDef{Const, Undef, Fill, Special, SharedBase, Extract, Vector},
 		arithmetic,
 		[]*ir.OpDef{Convert, Pack, Bitcast, Join, Split},
-		[]*ir.OpDef{Load, Store, CopyAsync, CopyCommit, CopyWait},
+		[]*ir.OpDef{Load, Store, LoadByte, StoreByte, ReduceMin, CopyAsync, CopyCommit, CopyWait},
 		[]*ir.OpDef{LoadMatrix, StoreMatrix, MMA, WGMMA, WGMMAFence, WGMMACommit, WGMMAWait, OuterFMA, AddScaled},
 		[]*ir.OpDef{BarrierInit, BarrierExpect, BarrierArrive, BarrierWait},
 		[]*ir.OpDef{TMALoad, TMAStore, TMACommit, TMAWait, TMAPrefetch},

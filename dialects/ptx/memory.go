@@ -93,3 +93,26 @@ var CopyWait = define(ir.OpDef{
 })
 
 var pending = ir.AttrDef{Name: "pending", Kind: ir.I64Kind, Doc: "groups that may be unfinished"}
+
+// LoadByte reads one byte.
+var LoadByte = define(ir.OpDef{
+	Name: "ld_byte", Summary: "reads a byte of global memory, with zeros above it; 0 where the predicate is false",
+	Operands: []ir.OperandDef{{Name: "address", Type: global}, {Name: "if", Type: predicate, Arity: ir.Optional}},
+	Attrs:    []ir.AttrDef{shift},
+	Results:  []ir.ResultDef{{Name: "y", Type: word}},
+	Infer:    func(c *ir.Context, _ ir.InferInput) ([]ir.Type, error) { return []ir.Type{c.I32()}, nil },
+})
+
+// StoreByte writes one byte.
+var StoreByte = define(ir.OpDef{
+	Name: "st_byte", Summary: "writes the low byte of a register to global memory where the predicate is true",
+	Operands: []ir.OperandDef{{Name: "address", Type: global}, {Name: "x", Type: word}, {Name: "if", Type: predicate, Arity: ir.Optional}},
+	Attrs:    []ir.AttrDef{shift},
+})
+
+// ReduceMin takes the smaller of memory and a register, atomically.
+var ReduceMin = define(ir.OpDef{
+	Name: "red_min", Summary: "memory becomes the smaller of itself and x, unsigned, as one step, where the predicate is true",
+	Operands: []ir.OperandDef{{Name: "address", Type: global}, {Name: "x", Type: long}, {Name: "if", Type: predicate, Arity: ir.Optional}},
+	Attrs:    []ir.AttrDef{shift},
+})

@@ -42,3 +42,15 @@ func CPU() Target {
 		Queries: 64, Keys: 128,
 	}
 }
+
+// CUDA describes GPUs as lower/ptx uses them: a grid point is a block of up to 512 threads that hold 16 elements each of the
+// largest block in registers, and sums over rows are cut into several times as many pieces as there are multiprocessors.
+func CUDA() Target {
+	return Target{
+		Name:       "cuda",
+		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 512, PanelRows: 16, ScatterCols: 32,
+		LogitsElems: 1 << 28, ClassifierRows: 4096,
+		GemmRows: 128, GemmCols: 128, WideProducts: true,
+		Queries: 64, Keys: 64,
+	}
+}

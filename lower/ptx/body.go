@@ -1,0 +1,192 @@
+package ptx
+
+import (
+	"blutrain/dialects/ptx"
+	"blutrain/dialects/tile"
+	"blutrain/ir"
+)
+
+// body translates the operations of a block of the tile kernel.
+func (l *lowering) body(block *ir.Block) error {
+	for op := range block.Ops() {
+		if op.Has(ir.Terminator) {
+			return nil
+		}
+		l.b.At(op.Loc())
+		if err := l.op(op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lowering) op(op *ir.Op) error {
+	switch op.Def() {
+	case tile.Load:
+		l.load(op)
+	case tile.Store:
+		return l.store(op)
+	case tile.Scratch:
+		l.scratch(op)
+	case tile.Constant:
+		x := l.blockFor(op.Result(0))
+		x.regs[0] = l.number(x.elem, op.Attrs().FloatOr("value", 0))
+		l.blocks[op.Result(0)] = x
+	case tile.Iota:
+		l.iota(op)
+	case tile.Broadcast:
+		l.broadcast(op)
+	case tile.RandomUniform, tile.RandomNormal:
+		return l.random(op)
+	case tile.Gather:
+		l.gather(op)
+	case tile.Pick:
+		l.pick(op)
+	case tile.ScatterAdd:
+		return l.scatterAdd(op)
+	case tile.Reduce:
+		return l.reduce(op)
+	case tile.Transpose:
+		return l.transpose(op)
+	case tile.Dot:
+		return l.dot(op)
+	case tile.Contract:
+		return l.contract(op)
+	default:
+		switch {
+		case op.Def().DialectName() == "arith":
+			return l.indexOp(op)
+		case op.Name() == "scf.for":
+			return l.loop(op)
+		case tile.ElementwiseOp(op.Def().Name) == op.Def():
+			return l.elementwise(op)
+		}
+		return op.Errorf("%s has no lowering for GPUs", op.Name())
+	}
+	return nil
+}
+
+func (l *lowering) iota(op *ir.Op) {
+	x := l.blockFor(op.Result(0))
+	axis := op.Attrs().IntOr("axis", 0)
+	n := l.extentOf(op.Operand(1), x.shape[axis])
+	if axis == 0 {
+		x.rows = n
+	} else {
+		x.cols = n
+	}
+	for k := range x.regs {
+		at := l.b.I32(0)
+		switch {
+		case x.shape[axis] == 1:
+		case axis == 0:
+			at = l.row(k)
+		default:
+			at = l.col(k)
+		}
+		x.regs[k] = l.cast(l.b.Add(l.index[op.Operand(0)], at), x.elem)
+	}
+	l.blocks[op.Result(0)] = x
+}
+
+func (l *lowering) broadcast(op *ir.Op) {
+	x, y := l.blocks[op.Operand(0)], l.blockFor(op.Result(0))
+	y.rows, y.cols = l.extentOf(op.Operand(1), y.shape[0]), l.extentOf(op.Operand(2), y.shape[1])
+	l.each(y, func(i, j, k int) { y.regs[k] = l.at(x, i, j) })
+	l.blocks[op.Result(0)] = y
+}
+
+// elementwise computes every element that a thread has from its elements of the operands.
+func (l *lowering) elementwise(op *ir.Op) error {
+	y := l.blockFor(op.Result(0))
+	xs := make([]*block, op.NumOperands())
+	for i, v := range op.Operands() {
+		xs[i] = l.blocks[v]
+	}
+	for _, x := range xs {
+		if x.shape[0] == y.shape[0] {
+			y.rows = narrower(y.rows, x.rows)
+		}
+		if x.shape[1] == y.shape[1] {
+			y.cols = narrower(y.cols, x.cols)
+		}
+	}
+	f, err := l.function(op)
+	if err != nil {
+		return err
+	}
+	var failed error
+	l.each(y, func(i, j, k int) {
+		args := make([]*ir.Value, len(xs))
+		for n, x := range xs {
+			args[n] = l.at(x, i, j)
+		}
+		v, err := f(args)
+		if err != nil {
+			failed = err
+		}
+		y.regs[k] = v
+	})
+	l.blocks[op.Result(0)] = y
+	return failed
+}
+
+// narrower is the extent that two operands have: those that say how many there are say the same.
+func narrower(x, y extent) extent {
+	if x.v != nil {
+		return x
+	}
+	return y
+}
+
+// loop translates scf.for: carried blocks are carried register by register.
+func (l *lowering) loop(op *ir.Op) error {
+	var inits []*ir.Value
+	carried := op.Operands()[3:]
+	for _, v := range carried {
+		if !tile.IsBlock(v.Type()) {
+			return op.Errorf("scf.for that carries a value of type %s has no lowering for GPUs", v.Type())
+		}
+		inits = append(inits, l.blocks[v].regs...)
+	}
+	spread := func(values []*ir.Value, regs []*ir.Value) {
+		for i, v := range values {
+			x := *l.blocks[carried[i]]
+			x.regs, regs = regs[:len(x.regs)], regs[len(x.regs):]
+			l.blocks[v] = &x
+		}
+	}
+	var failed error
+	results := l.b.For(l.index[op.Operand(0)], l.index[op.Operand(1)], l.index[op.Operand(2)], true, inits,
+		func(i *ir.Value, regs []*ir.Value) []*ir.Value {
+			l.index[op.Body().Arg(0)] = i
+			spread(op.Body().Args()[1:], regs)
+			if failed = l.body(op.Body()); failed != nil {
+				return regs
+			}
+			var next []*ir.Value
+			for _, v := range op.Body().Terminator().Operands() {
+				next = append(next, l.blocks[v].regs...)
+			}
+			return next
+		})
+	spread(op.Results(), results)
+	return failed
+}
+
+// transpose goes through shared memory.
+func (l *lowering) transpose(op *ir.Op) error {
+	x, y := l.blocks[op.Operand(0)], l.blockFor(op.Result(0))
+	if ptx.Width(x.elem) != 32 {
+		return op.Errorf("tile.transpose of %s has no lowering for GPUs", x.elem)
+	}
+	y.rows, y.cols = x.cols, x.rows
+	s := l.sharedBlock(x, true, 0, l.exchange(l.sharedBytes(x, true)))
+	l.sync()
+	l.each(y, func(i, j, k int) {
+		at, shift := s.place(l, y, i, j)
+		y.regs[k] = l.b.Load(at, y.elem, 1, ptx.Access{Space: "shared", Offset: shift})
+	})
+	l.blocks[op.Result(0)] = y
+	return nil
+}

@@ -1,0 +1,224 @@
+package ptx
+
+import (
+	"math"
+
+	"blutrain/dialects/ptx"
+	"blutrain/ir"
+)
+
+// scalarFunc computes one element from those of the operands.
+type scalarFunc func(xs []*ir.Value) (*ir.Value, error)
+
+// function is what an elementwise operation does with elements. Arithmetic is that of the element type, rounded to nearest
+// and not contracted; functions are within a few units in the last place of float32.
+func (l *lowering) function(op *ir.Op) (scalarFunc, error) {
+	name, elem := op.Def().Name, op.Operand(0).Elem()
+	one := func(f func(x *ir.Value) *ir.Value) (scalarFunc, error) {
+		return func(xs []*ir.Value) (*ir.Value, error) { return f(xs[0]), nil }, nil
+	}
+	two := func(f func(x, y *ir.Value) *ir.Value) (scalarFunc, error) {
+		return func(xs []*ir.Value) (*ir.Value, error) { return f(xs[0], xs[1]), nil }, nil
+	}
+	switch name {
+	case "cast":
+		return one(func(x *ir.Value) *ir.Value { return l.cast(x, op.Result(0).Elem()) })
+	case "compare":
+		return two(func(x, y *ir.Value) *ir.Value { return l.compare(op.Attrs().Str("predicate"), x, y) })
+	case "select":
+		return func(xs []*ir.Value) (*ir.Value, error) { return l.choose(xs[0], xs[1], xs[2]), nil }, nil
+	case "and":
+		return two(func(x, y *ir.Value) *ir.Value { return l.b.Binary(ptx.And, x, y) })
+	case "or":
+		return two(func(x, y *ir.Value) *ir.Value { return l.either(x, y) })
+	case "not":
+		return one(l.not)
+	}
+	if w := ptx.Width(elem); w < 32 {
+		return nil, op.Errorf("tile.%s of %s has no lowering for GPUs: it is computed in f32", name, elem)
+	}
+	switch name {
+	case "add":
+		return two(func(x, y *ir.Value) *ir.Value { return l.b.Binary(ptx.Add, x, y) })
+	case "sub":
+		return two(func(x, y *ir.Value) *ir.Value { return l.b.Binary(ptx.Sub, x, y) })
+	case "mul":
+		return two(func(x, y *ir.Value) *ir.Value { return l.b.Binary(ptx.Mul, x, y) })
+	case "max":
+		return two(l.maximum)
+	case "min":
+		return two(l.minimum)
+	case "neg":
+		return one(func(x *ir.Value) *ir.Value { return l.b.Unary(ptx.Neg, x) })
+	case "abs":
+		return one(func(x *ir.Value) *ir.Value { return l.b.Unary(ptx.Abs, x) })
+	case "sign":
+		return one(func(x *ir.Value) *ir.Value {
+			zero := l.number(elem, 0)
+			return l.b.Select(l.b.Compare("gt", x, zero), l.number(elem, 1), l.b.Select(l.b.Compare("lt", x, zero), l.number(elem, -1), x))
+		})
+	}
+	if ir.IsInteger(elem) {
+		return nil, op.Errorf("tile.%s of %s has no lowering for GPUs", name, elem)
+	}
+	switch name {
+	case "div":
+		return two(func(x, y *ir.Value) *ir.Value { return l.b.Binary(ptx.Div, x, y) })
+	case "sqrt":
+		return one(func(x *ir.Value) *ir.Value { return l.b.Unary(ptx.Sqrt, x) })
+	case "rsqrt":
+		return one(func(x *ir.Value) *ir.Value {
+			return l.b.Binary(ptx.Div, l.number(elem, 1), l.b.Unary(ptx.Sqrt, x))
+		})
+	case "floor":
+		return one(l.floor)
+	}
+	if elem == l.c.F32() {
+		switch name {
+		case "exp":
+			return one(l.exp)
+		case "sigmoid":
+			return one(l.sigmoid)
+		case "silu":
+			return one(func(x *ir.Value) *ir.Value { return l.b.Mul(x, l.sigmoid(x)) })
+		case "silu_grad":
+			return two(l.siluGrad)
+		case "gelu":
+			if op.Attrs().Str("approximate") == "tanh" {
+				return one(func(x *ir.Value) *ir.Value { return l.b.Mul(x, l.sigmoid(l.geluArgument(x))) })
+			}
+		case "gelu_grad":
+			if op.Attrs().Str("approximate") == "tanh" {
+				return two(l.geluGrad)
+			}
+		}
+	}
+	return l.wideFunction(op, name, elem)
+}
+
+func (l *lowering) not(p *ir.Value) *ir.Value {
+	return l.remember(placeKey{"not", p, 0, 0}, func() *ir.Value { return l.b.Unary(ptx.Not, p) })
+}
+
+func (l *lowering) either(p, q *ir.Value) *ir.Value { return l.b.Binary(ptx.Or, p, q) }
+
+func (l *lowering) compare(is string, x, y *ir.Value) *ir.Value {
+	if isTruth(x.Type()) {
+		xi, yi := l.cast(x, l.c.I32()), l.cast(y, l.c.I32())
+		return l.b.Compare(is, xi, yi)
+	}
+	if ptx.Width(x.Type()) == 16 {
+		x, y = l.cast(x, l.c.F32()), l.cast(y, l.c.F32())
+	}
+	return l.b.Compare(is, x, y)
+}
+
+func (l *lowering) maximum(x, y *ir.Value) *ir.Value { return l.extreme(ptx.Max, "gt", x, y) }
+func (l *lowering) minimum(x, y *ir.Value) *ir.Value { return l.extreme(ptx.Min, "lt", x, y) }
+
+// extreme is the greater or smaller of two numbers; a NaN is both.
+func (l *lowering) extreme(def *ir.OpDef, is string, x, y *ir.Value) *ir.Value {
+	if x.Type() != l.c.F64() {
+		return l.b.Binary(def, x, y)
+	}
+	take := l.either(l.b.Compare(is, x, y), l.b.Compare("ne", x, x))
+	return l.b.Select(take, x, y)
+}
+
+// cast converts a number: to integers toward zero, to narrower floating point to the nearest, truth values to 0 and 1, and
+// to them what is not 0.
+func (l *lowering) cast(x *ir.Value, to ir.Type) *ir.Value {
+	from := x.Type()
+	switch {
+	case from == to:
+		return x
+	case isTruth(from):
+		return l.b.Select(x, l.number(to, 1), l.number(to, 0))
+	case isTruth(to):
+		if ptx.Width(from) == 16 {
+			x = l.cast(x, l.c.F32())
+		}
+		return l.b.Compare("ne", x, l.number(x.Type(), 0))
+	case isHalf(from):
+		return l.cast(l.widen(x), to)
+	case isHalf(to):
+		y := l.cast(x, l.c.F32())
+		low, _ := l.b.Split(l.b.Pack(to.String(), y, l.b.F32(0)), to)
+		return low
+	}
+	return l.b.Convert(x, to, ir.IsInteger(from) || ir.IsInteger(to))
+}
+
+func isHalf(t ir.Type) bool { return ir.IsFloat(t) && ptx.Width(t) == 16 }
+
+// widen is a 16-bit number as f32. bf16 is the upper half of one.
+func (l *lowering) widen(x *ir.Value) *ir.Value {
+	if x.Type().String() != "bf16" {
+		return l.b.Convert(x, l.c.F32(), false)
+	}
+	zero := l.b.Const(l.c.Integer(0, l.c.Int(16)))
+	return l.b.Bitcast(l.b.Join(zero, l.b.Bitcast(x, l.c.Int(16))), l.c.F32())
+}
+
+// rounded is x to the nearest integer, by adding a number whose last bit is worth 1. |x| is below 2^22.
+func (l *lowering) rounded(x *ir.Value) *ir.Value {
+	magic := l.b.F32(3 << 22)
+	return l.b.Sub(l.b.Add(x, magic), magic)
+}
+
+// exp is e^x: 2^n * 2^r with |r| <= 1/2, reduced by two parts of log(2) (Cody and Waite).
+func (l *lowering) exp(x *ir.Value) *ir.Value {
+	b := l.b
+	x = b.Binary(ptx.Min, b.Binary(ptx.Max, x, b.F32(-110)), b.F32(90))
+	n := l.rounded(b.Mul(x, b.F32(math.Log2E)))
+	const high = 0.693145751953125 // log(2) in 15 bits
+	r := b.FMA(n, b.F32(-(math.Ln2 - high)), b.FMA(n, b.F32(-high), x))
+	y := b.Unary(ptx.Exp2, b.Mul(r, b.F32(math.Log2E)))
+	// 2^n may be beyond the greatest number where the result isn't.
+	half := b.Unary(ptx.Exp2, b.Sub(n, b.F32(1)))
+	return b.Mul(b.Mul(y, half), b.F32(2))
+}
+
+func (l *lowering) sigmoid(x *ir.Value) *ir.Value {
+	one := l.b.F32(1)
+	return l.b.Binary(ptx.Div, one, l.b.Add(one, l.exp(l.b.Unary(ptx.Neg, x))))
+}
+
+// siluGrad is dy * s * (1 + x * (1 - s)), 1 - s being sigmoid(-x).
+func (l *lowering) siluGrad(x, dy *ir.Value) *ir.Value {
+	b := l.b
+	s, t := l.sigmoid(x), l.sigmoid(b.Unary(ptx.Neg, x))
+	return b.Mul(dy, b.Mul(s, b.FMA(x, t, b.F32(1))))
+}
+
+const geluB = 0.044715
+
+// geluArgument is 2*sqrt(2/pi) * (x + 0.044715 x^3): gelu is x times its sigmoid.
+func (l *lowering) geluArgument(x *ir.Value) *ir.Value {
+	b := l.b
+	a := 2 * math.Sqrt2 / math.SqrtPi
+	return b.Mul(x, b.FMA(b.Mul(x, x), b.F32(a*geluB), b.F32(a)))
+}
+
+func (l *lowering) geluGrad(x, dy *ir.Value) *ir.Value {
+	b := l.b
+	u := l.geluArgument(x)
+	s, t := l.sigmoid(u), l.sigmoid(b.Unary(ptx.Neg, u))
+	a := 2 * math.Sqrt2 / math.SqrtPi
+	slope := b.FMA(b.Mul(x, x), b.F32(3*a*geluB), b.F32(a))
+	return b.Mul(dy, b.FMA(b.Mul(b.Mul(x, s), t), slope, s))
+}
+
+// floor is the greatest integer that is not above x.
+func (l *lowering) floor(x *ir.Value) *ir.Value {
+	b := l.b
+	t, limit, integer := x.Type(), float64(1<<23), ir.Type(l.c.I32())
+	if ptx.Width(t) == 64 {
+		limit, integer = 1<<52, l.c.I64()
+	}
+	near := b.Convert(b.Convert(x, integer, true), t, true)
+	down := b.Select(b.Compare("gt", near, x), b.Sub(near, l.number(t, 1)), near)
+	// Zeros keep their sign, and what has no fraction, infinity and NaN stay.
+	plain := b.And(b.Compare("lt", b.Unary(ptx.Abs, x), l.number(t, limit)), b.Compare("ne", x, l.number(t, 0)))
+	return b.Select(plain, down, x)
+}

@@ -1,0 +1,166 @@
+package ptx
+
+import (
+	"blutrain/dialects/ptx"
+	"blutrain/ir"
+)
+
+// record makes an error record and writes to it where an index is bad: position and value, the first position of all.
+func (l *lowering) record(op *ir.Op, what string, extent int64, bad, position, index *ir.Value) {
+	at := 8 * len(l.errors)
+	l.errors = append(l.errors, l.c.Dict(ir.NamedAttr{Name: "what", Value: l.c.String(what)}, ir.NamedAttr{Name: "extent", Value: l.c.Int64(extent)}))
+	l.b.ReduceMin(l.errorsAt, l.b.Join(index, position), at, bad)
+}
+
+// outside says whether an index is none of n.
+func (l *lowering) outside(index *ir.Value, n int64) *ir.Value {
+	return l.b.Compare("hs", index, l.b.I32(int(n)))
+}
+
+// Texts of error records.
+const (
+	tableRows  = "the table has %d rows"
+	rowEntries = "there are %d"
+)
+
+func (l *lowering) gather(op *ir.Op) {
+	table, index := l.refs[op.Operand(0)], l.blocks[op.Operand(1)]
+	at, col := l.index[op.Operand(2)], op.Operand(3)
+	y := l.blockFor(op.Result(0))
+	y.rows = index.rows
+	y.cols = l.clip(col, table.shape[1], y.shape[1])
+	w := window{ref: table, offsets: []*ir.Value{op.Operand(2), col}, row: 0, col: 1, rowStride: table.strides[0] * table.size, colStride: table.strides[1] * table.size, cols: y.cols}
+	start := l.b.MulWide(l.index[col], int(w.colStride), table.base)
+	if y.shape[1] > 1 {
+		start = l.b.MulWide(l.col0, int(w.colStride), start)
+	}
+	n := l.wideRow(w, y, col)
+	cols := l.cols(y.shape[1])
+	safe := l.checked(op, index, at, table.shape[0], tableRows, nil)
+	for k := 0; k < len(y.regs); k += n {
+		i, j := k/cols, k%cols
+		row := l.remember(placeKey{"gathered", index.regs[i], 0, op0(start)}, func() *ir.Value { return l.b.MulWide(safe[i], int(w.rowStride), start) })
+		shift := 0
+		if y.shape[1] > 1 {
+			shift = l.colAt(j) * int(w.colStride)
+		}
+		copy(y.regs[k:], l.read(row, shift, y.elem, n, l.inside(y, i, j)))
+	}
+	l.blocks[op.Result(0)] = y
+}
+
+func op0(v *ir.Value) int { return v.Index() }
+
+// wideRow is the elements of an access to rows of a table at any row number.
+func (l *lowering) wideRow(w window, y *block, col *ir.Value) int {
+	w.rows, w.row = extent{divisor: 1}, -1
+	r := *w.ref
+	r.align = gcd(r.align, w.rowStride)
+	w.ref = &r
+	w.offsets = []*ir.Value{nil, col}
+	x := &block{elem: y.elem, shape: [2]int{1, y.shape[1]}}
+	n := min(l.v, 16/int(r.size))
+	if n < 2 || x.shape[1] == 1 || w.colStride != r.size || y.cols.divisor%int64(l.v) != 0 || x.shape[1]%l.v != 0 || isTruth(x.elem) {
+		return 1
+	}
+	aligned := gcd(r.align, divisor(col)*r.size)
+	for n > 1 && aligned%(int64(n)*r.size) != 0 {
+		n /= 2
+	}
+	return n
+}
+
+// checked is a thread's indices, 0 for those that name none of n: for these there is an error record, unless skip says
+// that an index names nothing.
+func (l *lowering) checked(op *ir.Op, index *block, at *ir.Value, n int64, what string, skip func(*ir.Value) *ir.Value) []*ir.Value {
+	safe := make([]*ir.Value, len(index.regs))
+	for i, v := range index.regs {
+		bad := l.outside(v, n)
+		safe[i] = l.b.Select(bad, l.b.I32(0), v)
+		if skip != nil {
+			bad = l.b.And(bad, l.not(skip(v)))
+		}
+		position := at
+		if index.shape[0] > 1 {
+			position = l.b.Add(at, l.row(i))
+		}
+		report := l.both(bad, l.rowInside(index, i))
+		if i > 0 {
+			l.b.ReduceMin(l.errorsAt, l.b.Join(v, position), 8*(len(l.errors)-1), report)
+			continue
+		}
+		l.record(op, what, n, report, position, v)
+	}
+	return safe
+}
+
+func (l *lowering) pick(op *ir.Op) {
+	ref, index := l.refs[op.Operand(0)], l.blocks[op.Operand(1)]
+	offsets := op.Operands()[3:]
+	y := l.blockFor(op.Result(0))
+	y.rows = index.rows
+	d := len(ref.shape) - 1
+	w := window{ref: ref, offsets: offsets, rowStride: ref.strides[d-1] * ref.size}
+	start := l.start(w)
+	var skip func(*ir.Value) *ir.Value
+	if ignore, ok := op.Attrs().Int("ignore"); ok {
+		skip = func(v *ir.Value) *ir.Value { return l.b.Compare("eq", v, l.b.I32(int(ignore))) }
+	}
+	safe := l.checked(op, index, l.index[op.Operand(2)], ref.shape[d], rowEntries, skip)
+	for i := range y.regs {
+		at := start
+		if y.shape[0] > 1 {
+			at = l.b.MulWide(l.row(i), int(w.rowStride), at)
+		}
+		at = l.b.MulWide(safe[i], int(ref.strides[d]*ref.size), at)
+		when := l.rowInside(y, i)
+		if skip != nil {
+			when = l.both(when, l.not(skip(index.regs[i])))
+		}
+		y.regs[i] = l.read(at, 0, y.elem, 1, when)[0]
+	}
+	l.blocks[op.Result(0)] = y
+}
+
+// scatterAdd fills a panel of a table's columns, then adds rows to it. A row of threads has the rows of the table whose
+// number is its own modulo the rows of threads: it goes over all indices and adds what comes to those, in order.
+func (l *lowering) scatterAdd(op *ir.Op) error {
+	x, idx, col, out := l.refs[op.Operand(0)], l.refs[op.Operand(1)], l.index[op.Operand(2)], l.refs[op.Operand(3)]
+	if x.elem != l.c.F32() || out.elem != l.c.F32() {
+		return op.Errorf("tile.scatter_add of %s has no lowering for GPUs", x.elem)
+	}
+	b := l.b
+	cols := l.clip(op.Operand(2), out.shape[1], int(op.Attrs().IntOr("cols", 1)))
+	column := b.Add(col, l.tcol)
+	mine := b.Compare("lt", l.tcol, l.limit(cols, int(cols.divisor)))
+	place := func(r *reference, row *ir.Value) *ir.Value {
+		return b.MulWide(row, int(r.strides[0]*4), b.MulWide(column, int(r.strides[1]*4), r.base))
+	}
+	f32 := l.c.F32()
+	b.For(l.trow, b.I32(int(out.shape[0])), b.I32(l.tr), false, nil, func(row *ir.Value, _ []*ir.Value) []*ir.Value {
+		v := b.F32(0)
+		if op.NumOperands() == 5 {
+			v = b.Load(place(l.refs[op.Operand(4)], row), f32, 1, ptx.Access{Space: "global", If: mine})
+		}
+		b.Store(place(out, row), v, ptx.Access{Space: "global", If: mine})
+		return nil
+	})
+	rows := int(x.shape[0])
+	at := 8 * len(l.errors)
+	l.record(op, tableRows, out.shape[0], l.truth(false), b.I32(0), b.I32(0))
+	b.For(b.I32(0), b.I32(rows), b.I32(1), true, nil, func(i *ir.Value, _ []*ir.Value) []*ir.Value {
+		v := b.Load(b.MulWide(i, int(idx.strides[0]*4), idx.base), l.c.I32(), 1, ptx.Access{Space: "global"})
+		bad := l.outside(v, out.shape[0])
+		b.ReduceMin(l.errorsAt, b.Join(v, i), at, bad)
+		own := b.Compare("eq", b.RemI(v, l.tr), l.trow)
+		when := b.And(b.And(own, mine), l.not(bad))
+		b.If(when, false, func() {
+			to := place(out, v)
+			term := b.Load(place(x, i), f32, 1, ptx.Access{Space: "global"})
+			sum := b.Load(to, f32, 1, ptx.Access{Space: "global"})
+			b.Store(to, b.Add(sum, term), ptx.Access{Space: "global"})
+		}, nil)
+		return nil
+	})
+	return nil
+}

@@ -1,0 +1,153 @@
+package ptx
+
+import (
+	"math/bits"
+
+	"blutrain/dialects/mem"
+	"blutrain/dialects/tile"
+	"blutrain/ir"
+)
+
+// layout is where the elements of every block of a kernel are: the threads stand in tr rows of tc; a thread has vr rows at a
+// time, then skips those of the others, and v columns likewise.
+type layout struct {
+	threads int
+	tr, tc  int
+	vr, v   int
+}
+
+// The elements of its largest block that a thread should have, and can have at most.
+const (
+	wantElems = 16
+	maxElems  = 64
+)
+
+// perThread is the rows (or columns) of a block of n that a thread has, standing among t threads of v each. All have what
+// has one alone.
+func perThread(n, t, v int) int {
+	if n == 1 {
+		return 1
+	}
+	return (n + t*v - 1) / (t * v) * v
+}
+
+func (y layout) rows(n int) int { return perThread(n, y.tr, y.vr) }
+func (y layout) cols(n int) int { return perThread(n, y.tc, y.v) }
+
+// rowAt is a thread's row i beyond its first.
+func (y layout) rowAt(i int) int { return i/y.vr*y.tr*y.vr + i%y.vr }
+func (y layout) colAt(i int) int { return i/y.v*y.tc*y.v + i%y.v }
+
+// powerOf2 is the least power of two that is n or more.
+func powerOf2(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
+
+// chooseLayout looks at the blocks of a kernel.
+func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
+	rows, cols, product, scatter := 1, 1, false, 0
+	var largest *ir.Op
+	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
+		product = product || op.Is(tile.Dot) || op.Is(tile.Contract)
+		if op.Is(tile.ScatterAdd) {
+			scatter = int(op.Attrs().IntOr("cols", 1))
+		}
+		for _, v := range op.Results() {
+			if !tile.IsBlock(v.Type()) {
+				continue
+			}
+			if r, c := int(v.Shape()[0]), int(v.Shape()[1]); r*c > rows*cols {
+				rows, cols, largest = r, c, op
+			}
+		}
+		return ir.Advance
+	})
+	var y layout
+	switch {
+	case scatter > 0:
+		y = scatterLayout(scatter)
+	case product:
+		y = productLayout(rows, cols)
+	default:
+		y = loopLayout(rows, cols, vectors(kernel, align, cols))
+	}
+	y.threads = y.tr * y.tc
+	if y.rows(rows)*y.cols(cols) > maxElems {
+		return y, largest.Errorf("%s: a block of %dx%d elements is too large for the registers of a block of threads", largest.Name(), rows, cols)
+	}
+	return y, nil
+}
+
+// productLayout gives each thread squares of 4x4.
+func productLayout(rows, cols int) layout {
+	y := layout{vr: 4, v: 4}
+	y.tc = min(powerOf2((cols+3)/4), 16)
+	y.tr = min(powerOf2((rows+3)/4), max(16, powerOf2(rows*cols/(wantElems*y.tc))))
+	for y.tr*y.tc > 256 {
+		y.tr /= 2
+	}
+	for y.tr*y.tc < 32 {
+		y.tr *= 2
+	}
+	return y
+}
+
+// loopLayout is for fused loops: columns first, since they lie next to each other in memory.
+func loopLayout(rows, cols, v int) layout {
+	y := layout{vr: 1, v: v}
+	threads := min(max(powerOf2(rows*cols/wantElems), 32), 512)
+	y.tc = min(powerOf2((cols+v-1)/v), max(32, powerOf2((threads+rows-1)/rows)))
+	y.tr = max(1, min(rows, threads/y.tc))
+	if most := 512 / y.tc; y.tr < rows && rows <= most {
+		y.tr = rows
+	}
+	if y.tc < 32 {
+		n := 32 / y.tc
+		y.tr = (y.tr + n - 1) / n * n
+	}
+	return y
+}
+
+// scatterLayout has a column of the table for each thread of a row, and as many rows as there can be.
+func scatterLayout(cols int) layout {
+	tc := min(powerOf2(cols), 1024)
+	return layout{vr: 1, v: 1, tc: tc, tr: 1024 / tc}
+}
+
+// vectors is how many columns next to each other a thread has: 4 where most of what is loaded and stored allows accesses of
+// as many, else 1.
+func vectors(kernel *ir.Op, align []int64, cols int) int {
+	if cols < 4 {
+		return 1
+	}
+	score := 0
+	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
+		var block *ir.Value
+		switch op.Def() {
+		case tile.Load:
+			block = op.Result(0)
+		case tile.Store:
+			block = op.Operand(0)
+		case tile.RandomNormal, tile.RandomUniform, tile.Gather:
+			score++
+			return ir.Advance
+		}
+		if block == nil || block.Shape()[1] < 4 {
+			return ir.Advance
+		}
+		ref := op.Operand(0)
+		if op.Is(tile.Store) {
+			ref = op.Operand(1)
+		}
+		strides, _ := mem.Layout(ref.Type().(*ir.MemRefType))
+		row, col := tile.Window(op)
+		if col < 0 || strides[col] != 1 || row >= 0 && strides[row]%4 != 0 && block.Shape()[0] > 1 || ref.Shape()[col]%4 != 0 && len(strides) > 1 {
+			score--
+		} else {
+			score++
+		}
+		return ir.Advance
+	})
+	if score >= 0 {
+		return 4
+	}
+	return 1
+}

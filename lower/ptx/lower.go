@@ -1,0 +1,291 @@
+package ptx
+
+import (
+	"fmt"
+
+	"blutrain/dialects/exec"
+	"blutrain/dialects/mem"
+	"blutrain/dialects/ptx"
+	"blutrain/dialects/tile"
+	"blutrain/ir"
+)
+
+// Attributes of a ptx.kernel that say how it is launched. Its parameters are the pointers of the launch's references, then
+// one to the error records where it has such, and one to the workspace where it has one.
+const (
+	BlocksAttr    = "launch.blocks"    // thread blocks in the grid
+	WorkspaceAttr = "launch.workspace" // bytes of global memory for each thread block; absent: none
+	ErrorsAttr    = "launch.errors"    // list of {text, extent}: what each error record is about; absent: none
+)
+
+// Run replaces every tile.kernel of a module of programs by a ptx.kernel for the target, and copies by launches of kernels.
+func Run(c *ir.Context, module *ir.Op, target string) error {
+	aligned := alignments(module)
+	for op := range module.Body().Ops() {
+		if !op.Is(tile.Kernel) {
+			continue
+		}
+		if err := lower(c, op, target, aligned[ir.SymName(op)]); err != nil {
+			return fmt.Errorf("kernel %s: %w", ir.SymName(op), err)
+		}
+	}
+	return copies(c, module, target)
+}
+
+// Alignment is that of memory a runtime allocates, in bytes: states, inputs, outputs, constants and the arena start at
+// multiples of it.
+const Alignment = 256
+
+// alignments is, for the references of each kernel, the alignment in bytes that all launches of it keep.
+func alignments(module *ir.Op) map[string][]int64 {
+	all := map[string][]int64{}
+	ir.Walk(module, func(op *ir.Op) ir.WalkResult {
+		if !op.Is(exec.Launch) {
+			return ir.Advance
+		}
+		name := op.Attrs().Sym("kernel")
+		if all[name] == nil {
+			all[name] = make([]int64, op.NumOperands())
+		}
+		for i, v := range op.Operands() {
+			all[name][i] = gcd(all[name][i], gcd(Alignment, v.Op().Attrs().IntOr("offset", 0)))
+		}
+		return ir.Advance
+	})
+	return all
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
+}
+
+// lowering is the state of translating one kernel.
+type lowering struct {
+	c      *ir.Context
+	kernel *ir.Op // tile.kernel
+	b      *ptx.Builder
+	layout
+
+	index  map[*ir.Value]*ir.Value // indices as i32
+	blocks map[*ir.Value]*block
+	refs   map[*ir.Value]*reference
+	shares map[*ir.Value]bool // outputs that share memory with an input that other threads may read
+
+	trow, tcol *ir.Value // row and column of the thread
+	row0, col0 *ir.Value // of its first element
+	base       *ir.Value // address of shared memory
+	known      map[*ir.Block]map[any]*ir.Value
+
+	shared    int64 // bytes for exchanges between threads, which one operation after the other uses
+	workspace int64 // bytes of global memory of a block of threads
+	errors    []ir.Attr
+	errorsAt  *ir.Value
+	workAt    *ir.Value
+}
+
+// reference is a place in memory that blocks are read from and written to.
+type reference struct {
+	base    *ir.Value // i64
+	shape   []int64
+	strides []int64 // elements
+	elem    ir.Type
+	size    int64 // bytes of an element
+	align   int64 // of the base, in bytes
+	scratch bool
+}
+
+func newReference(base *ir.Value, t *ir.MemRefType, align int64) *reference {
+	strides, _ := mem.Layout(t)
+	return &reference{base: base, shape: t.Shape, strides: strides, elem: t.Elem, size: ir.ByteSize(t.Elem), align: align}
+}
+
+func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
+	dropDead(kernel.Body())
+	l := &lowering{
+		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{},
+	}
+	if err := l.checkSizes(); err != nil {
+		return err
+	}
+	needs := l.needs()
+	params := l.parameters(needs)
+	ins, outs := tile.Refs(kernel)
+	var err error
+	if l.layout, err = chooseLayout(kernel, align); err != nil {
+		return err
+	}
+	at := ir.NewBuilder(c, nil).Before(kernel).At(kernel.Loc())
+	l.b = ptx.NewKernel(at, ptx.Config{Name: ir.SymName(kernel), Target: target, Threads: l.threads}, params...)
+	args := l.b.Kernel.Body().Args()
+	for i, v := range append(ins, outs...) {
+		a := int64(Alignment)
+		if align != nil {
+			a = align[i]
+		}
+		l.refs[v] = newReference(args[i], v.Type().(*ir.MemRefType), a)
+	}
+	rest := args[len(ins)+len(outs):]
+	if needs.errors {
+		l.errorsAt, rest = rest[0], rest[1:]
+	}
+	if needs.workspace {
+		l.workAt = rest[0]
+	}
+	l.findShared(ins, outs)
+	l.b.At(kernel.Loc())
+	l.place()
+	if err := l.body(kernel.Body()); err != nil {
+		return err
+	}
+	l.b.CreateState(ptx.Return, ir.OpState{})
+	l.finish(target)
+	if n, limit := l.shared, ptx.SharedLimit(target); n > limit {
+		return kernel.Errorf("needs %d bytes of shared memory, a block of threads on %s has %d", n, target, limit)
+	}
+	kernel.Erase()
+	return nil
+}
+
+// checkSizes refuses what 32-bit indices can't address.
+func (l *lowering) checkSizes() error {
+	blocks := int64(1)
+	grid, steps := l.kernel.Attrs().Ints("grid"), l.kernel.Attrs().Ints("steps")
+	for i, n := range grid {
+		blocks *= (n + steps[i] - 1) / steps[i]
+		if n >= 1<<31 || blocks >= 1<<31 {
+			return l.kernel.Errorf("a grid of %v in steps of %v has more points than the target can count", grid, steps)
+		}
+	}
+	ins, outs := tile.Refs(l.kernel)
+	for _, v := range append(ins, outs...) {
+		t := v.Type().(*ir.MemRefType)
+		strides, _ := mem.Layout(t)
+		for i, s := range strides {
+			if t.Shape[i] >= 1<<31 || s*ir.ByteSize(t.Elem) >= 1<<31 {
+				return l.kernel.Errorf("%s: dimension %d is too large for the target's 32-bit indices", t, i)
+			}
+		}
+	}
+	return nil
+}
+
+// needs is the parameters that a kernel has besides its references.
+type needs struct{ errors, workspace bool }
+
+func (l *lowering) needs() (n needs) {
+	ir.Walk(l.kernel, func(op *ir.Op) ir.WalkResult {
+		switch op.Def() {
+		case tile.Gather, tile.Pick, tile.ScatterAdd:
+			n.errors = true
+		case tile.Scratch:
+			n.workspace = true
+		}
+		return ir.Advance
+	})
+	return n
+}
+
+func (l *lowering) parameters(n needs) (params []ir.Type) {
+	ins, outs := tile.Refs(l.kernel)
+	for range len(ins) + len(outs) {
+		params = append(params, l.c.I64())
+	}
+	for _, has := range []bool{n.errors, n.workspace} {
+		if has {
+			params = append(params, l.c.I64())
+		}
+	}
+	return params
+}
+
+// place finds where the thread stands and what grid point its block is.
+func (l *lowering) place() {
+	b := l.b
+	tid := b.Special("tid.x")
+	l.trow, l.tcol = b.DivI(tid, l.tc), b.RemI(tid, l.tc)
+	l.row0, l.col0 = b.MulI(l.trow, l.vr), b.MulI(l.tcol, l.v)
+	grid, steps := l.kernel.Attrs().Ints("grid"), l.kernel.Attrs().Ints("steps")
+	axes := tile.Axes(l.kernel)
+	blocks := int64(1)
+	var point *ir.Value
+	for i := len(grid) - 1; i >= 0; i-- {
+		n := (grid[i] + steps[i] - 1) / steps[i]
+		blocks *= n
+		if n <= 1 {
+			l.index[axes[i]] = b.I32(0)
+			continue
+		}
+		if point == nil {
+			point = b.Special("ctaid.x")
+		}
+		l.index[axes[i]] = b.MulI(b.RemI(point, int(n)), int(steps[i]))
+		point = b.DivI(point, int(n))
+	}
+	b.Kernel.SetAttr(BlocksAttr, l.c.Int64(blocks))
+}
+
+// finish says on the kernel what a launch needs to know.
+func (l *lowering) finish(string) {
+	k := l.b.Kernel
+	if l.shared > 0 {
+		k.SetAttr("shared", l.c.Int64(l.shared))
+	}
+	if l.workAt != nil {
+		k.SetAttr(WorkspaceAttr, l.c.Int64(l.workspace))
+	}
+	if l.errorsAt != nil {
+		k.SetAttr(ErrorsAttr, l.c.Array(l.errors...))
+	}
+	if r := l.kernel.Attr("tile.reference"); r != nil {
+		k.SetAttr("launch.reference", r)
+	}
+}
+
+// dropDead erases pure operations that nobody uses.
+func dropDead(b *ir.Block) {
+	for op := range b.OpsReversed() {
+		for _, r := range op.Regions() {
+			for _, inner := range r.Blocks() {
+				dropDead(inner)
+			}
+		}
+		if (op.Has(ir.Pure) || op.Is(tile.Load)) && op.Unused() {
+			op.Erase()
+		}
+	}
+}
+
+// remember gives the value made for a key in this block or one around it, or makes it.
+func (l *lowering) remember(key any, make func() *ir.Value) *ir.Value {
+	for b := l.b.Block(); b != nil; {
+		if v := l.known[b][key]; v != nil {
+			return v
+		}
+		parent := b.ParentOp()
+		if parent == nil {
+			break
+		}
+		b = parent.Block()
+	}
+	v := make()
+	b := l.b.Block()
+	if l.known[b] == nil {
+		l.known[b] = map[any]*ir.Value{}
+	}
+	l.known[b][key] = v
+	return v
+}
+
+// sync is a barrier of all threads of the block.
+func (l *lowering) sync() { l.b.Do(ptx.Sync, nil) }
+
+// exchange is shared memory for an exchange of so many bytes, once all threads are done with the one before.
+func (l *lowering) exchange(bytes int64) *ir.Value {
+	l.shared = max(l.shared, bytes)
+	l.sync()
+	return l.remember("shared", l.b.SharedBase)
+}
