@@ -26,6 +26,8 @@ type cli struct {
 	Sample  sampleCmd  `cmd:"" help:"Continue a text."`
 	Exec    execCmd    `cmd:"" help:"Call one function on .npy or .safetensors inputs."`
 	Verify  verifyCmd  `cmd:"" help:"Compare a compiled model with the reference on this device."`
+	Bench   benchCmd   `cmd:"" help:"Time steps of training, or calls of a function, on random inputs."`
+	Profile profileCmd `cmd:"" help:"Show which kernels the time of a step goes to."`
 	Data    dataCmd    `cmd:"" help:"Make data sets."`
 	Devices devicesCmd `cmd:"" help:"List the devices of this machine."`
 }

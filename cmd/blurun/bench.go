@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"time"
+
+	"blutrain/artifact"
+	"blutrain/internal/peak"
+	"blutrain/runtime/host/prim"
+	"blutrain/runtime/synthetic"
+)
+
+type benchCmd struct {
+	Model string `arg:"" help:"Compiled model, NAME.blx."`
+	Fn    string `placeholder:"NAME" help:"Function to time. Default: a step of training."`
+	Steps int    `placeholder:"N" default:"10" help:"Steps to time, after one that isn't (${default})."`
+	Seed  uint64 `placeholder:"N" help:"Seed of the initializers and the random tokens (0)."`
+	JSON  bool   `help:"Print a JSON object with the time of every step."`
+	deviceFlags
+}
+
+// benchResult is what bench reports. Rates are those of the median step.
+type benchResult struct {
+	Model        string    `json:"model"`
+	Artifact     string    `json:"artifact"`
+	Threads      int       `json:"threads"`
+	Millis       []float64 `json:"step_ms"`
+	Median       float64   `json:"median_ms"`
+	TokensPerSec float64   `json:"tokens_per_s,omitempty"`
+	GFlops       float64   `json:"gflops"`
+	PeakPercent  float64   `json:"peak_percent,omitempty"`
+	MemoryBytes  int64     `json:"memory_bytes"`
+}
+
+// Run implements the command.
+func (c *benchCmd) Run(e *env) (err error) {
+	if c.Steps < 1 {
+		return usagef("--steps must be at least 1")
+	}
+	a, p, err := e.open(c.Model, c.deviceFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	if err := e.restore(p, "", c.Seed); err != nil {
+		return err
+	}
+	work, err := synthetic.NewWork(p.Manifest(), c.Fn, c.Seed)
+	if err != nil {
+		return err
+	}
+	r := benchResult{Model: a.Manifest.Model, Artifact: a.Hash, Threads: c.workers(), MemoryBytes: p.MemoryInUse()}
+	for i := range c.Steps + 1 {
+		if e.ctx.Err() != nil {
+			return e.ctx.Err()
+		}
+		start := time.Now()
+		err := work.Run(func(call synthetic.Call) error {
+			_, err := p.Call(call.Function, call.In, call.Scalars)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			r.Millis = append(r.Millis, 1e3*time.Since(start).Seconds())
+		}
+	}
+	r.rates(work, c.peakFlops(&a.Manifest))
+	if c.JSON {
+		return json.NewEncoder(e.stdout).Encode(r)
+	}
+	text := fmt.Sprintf("%.1f ms a step, median of %d, from %.1f to %.1f", r.Median, c.Steps, slices.Min(r.Millis), slices.Max(r.Millis))
+	if r.TokensPerSec > 0 {
+		text += fmt.Sprintf("; %.0f tokens/s", r.TokensPerSec)
+	}
+	if r.GFlops > 0 {
+		text += fmt.Sprintf("; %.1f GFLOP/s", r.GFlops)
+	}
+	if r.PeakPercent > 0 {
+		text += fmt.Sprintf(", %.0f%% of the measured peak of %d cores", r.PeakPercent, r.Threads)
+	}
+	_, err = fmt.Fprintln(e.stdout, text)
+	return err
+}
+
+// rates derives what is reported from the times.
+func (r *benchResult) rates(w *synthetic.Work, peak float64) {
+	sorted := slices.Sorted(slices.Values(r.Millis))
+	r.Median = sorted[len(sorted)/2]
+	if len(sorted)%2 == 0 {
+		r.Median = (r.Median + sorted[len(sorted)/2-1]) / 2
+	}
+	seconds := r.Median / 1e3
+	r.TokensPerSec, r.GFlops = float64(w.Tokens)/seconds, w.Flops/seconds/1e9
+	if peak > 0 {
+		r.PeakPercent = 100 * w.Flops / seconds / peak
+	}
+}
+
+// workers is how many threads compute.
+func (d deviceFlags) workers() int {
+	if d.Threads > 0 {
+		return d.Threads
+	}
+	return goruntime.GOMAXPROCS(0)
+}
+
+// peakFlops is what the workers can do at most, measured; 0 where that is not known.
+func (d deviceFlags) peakFlops(m *artifact.Manifest) float64 {
+	if m.Target != "cpu" {
+		return 0
+	}
+	return float64(d.workers()) * peak.Flops(prim.Detect().ISA())
+}
