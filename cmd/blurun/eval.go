@@ -14,7 +14,7 @@ type evalCmd struct {
 	Model   string   `arg:"" help:"Compiled model, NAME.blx."`
 	Data    []string `required:"" placeholder:"FILES" help:"Token files; patterns like val_*.bin are expanded."`
 	Params  string   `required:"" placeholder:"PATH" help:"Checkpoint, folder of checkpoints, or .safetensors file."`
-	Batches int64    `placeholder:"N" help:"Number of batches. Default: all whole ones."`
+	Batches int64    `placeholder:"N" help:"Number of batches, spread evenly over the data. Default: all whole ones."`
 	JSON    bool     `help:"Print a JSON object."`
 	deviceFlags
 }

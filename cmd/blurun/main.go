@@ -113,7 +113,7 @@ func run(args []string, e *env) (status int) {
 	}()
 	var c cli
 	parser, err := kong.New(&c, kong.Name("blurun"), kong.Description("Run models compiled by bluc."),
-		kong.Writers(e.stdout, e.stderr), kong.Exit(func(code int) { panic(exit(code)) }), kong.Bind(e))
+		kong.Writers(e.stdout, e.stderr), kong.Exit(func(code int) { panic(exit(code)) }), kong.Bind(e), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		panic(err) // the command line's description above is wrong
 	}

@@ -22,7 +22,7 @@ type trainCmd struct {
 	Steps           int64    `placeholder:"N" help:"Last step. Default: the length of the model's schedule."`
 	Seed            *uint64  `placeholder:"N" help:"Seed of initialization, data order and dropout. Default: 0, or that of the checkpoint."`
 	ValEvery        int64    `placeholder:"N" default:"250" help:"Steps between evaluations (${default}); there is one after the last step, too."`
-	ValBatches      int64    `placeholder:"N" default:"20" help:"Batches of an evaluation (${default}); 0: all."`
+	ValBatches      int64    `placeholder:"N" default:"20" help:"Batches of an evaluation, spread evenly over the data (${default}); 0: all."`
 	LogDir          string   `placeholder:"DIR" help:"Folder for log.jsonl, TensorBoard events and the loss curve."`
 	CheckpointDir   string   `placeholder:"DIR" help:"Folder for checkpoints; there is one after the last step."`
 	CheckpointEvery int64    `placeholder:"N" help:"Steps between checkpoints. Default: only the last."`
