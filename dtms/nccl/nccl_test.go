@@ -76,7 +76,11 @@ func (d *device) Done(s dtms.Stream) (bool, error) {
 	return d.looks%3 == 0 && !d.stuck, nil
 }
 
+// kept holds what calls were given the address of: addresses don't keep memory where it is, and stacks move.
+var kept sync.Map
+
 func on[T any](s []T, d formats.DType) dtms.Memory {
+	kept.Store(unsafe.SliceData(s), nil)
 	return dtms.Device(d, uintptr(unsafe.Pointer(unsafe.SliceData(s))), int64(len(s)))
 }
 

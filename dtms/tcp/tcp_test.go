@@ -205,7 +205,7 @@ func TestKill(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
-	for range max(1, rounds()/5) {
+	for range max(2, rounds()/4) {
 		j := start(t, settings{role: "work", size: 3})
 		victim := rand.IntN(3)
 		j.connected()

@@ -12,14 +12,22 @@ import (
 	"hash"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"blutrain/dtms"
 	"blutrain/formats"
 	"blutrain/ir"
 )
 
-// counts are the numbers of elements tried: none, fewer than ranks, odd, more than one segment of a block, more than a window of them.
-var counts = []int64{0, 1, 2, 3, 7, 1000, 65537, 1_100_003}
+// counts are the numbers of elements tried: none, fewer than ranks, odd, several.
+var counts = []int64{0, 1, 2, 3, 7, 1000, 5003}
+
+const (
+	// large is a number of f32 of which four ranks' blocks are longer than a window of segments.
+	large = 1_100_003
+	// frames is a number of bytes that are several frames.
+	frames = 600_001
+)
 
 var sumTypes = []formats.DType{formats.F32, formats.F64, formats.BF16, formats.F16, formats.I32, formats.I64}
 
@@ -34,7 +42,7 @@ type suite struct {
 // Run tries everything on one rank and returns a digest of all results that do not depend on the rank.
 func Run(ctx context.Context, c *dtms.Communicator) (string, error) {
 	s := &suite{ctx: ctx, c: c, digest: sha256.New()}
-	for _, step := range []func() error{s.sums, s.moves, s.pairs, s.overlap, s.subgroups, s.traffic, s.refusals} {
+	for _, step := range []func() error{s.sums, s.long, s.moves, s.pairs, s.overlap, s.subgroups, s.traffic, s.refusals} {
 		if err := step(); err != nil {
 			return "", fmt.Errorf("rank %d of %d: %w", c.Rank(), c.Size(), err)
 		}
@@ -155,9 +163,6 @@ func (s *suite) sums() error {
 	n, me := int64(s.c.Size()), int64(s.c.Rank())
 	for _, d := range sumTypes {
 		for _, count := range counts {
-			if count > 100_000 && d != formats.F32 {
-				continue
-			}
 			terms := s.all(d, count)
 			want := sum(d, terms)
 			out := aligned(make([]byte, len(want)))
@@ -180,6 +185,19 @@ func (s *suite) sums() error {
 		}
 	}
 	return nil
+}
+
+// long tries a sum of many segments.
+func (s *suite) long() error {
+	if s.c.Size() != 4 {
+		return nil
+	}
+	terms := s.all(formats.F32, large)
+	out := aligned(make([]byte, len(terms[0])))
+	if err := s.c.AllReduce(s.ctx, dtms.Host(formats.F32, terms[s.c.Rank()]), dtms.Host(formats.F32, out)); err != nil {
+		return err
+	}
+	return s.expect("all-reduce", formats.F32, large, out, sum(formats.F32, terms), true)
 }
 
 // scattered tries reduce-scatter, in place and not, and all-gather behind it, which together are an all-reduce.
@@ -209,7 +227,7 @@ func (s *suite) scattered(d formats.DType, count, me int64) error {
 func (s *suite) moves() error {
 	n, me := s.c.Size(), s.c.Rank()
 	for _, d := range []formats.DType{formats.U8, formats.BF16, formats.F64} {
-		for _, count := range counts[:len(counts)-1] {
+		for _, count := range counts {
 			terms := s.all(d, count)
 			out := aligned(make([]byte, n*len(terms[0])))
 			if err := s.c.AllGather(s.ctx, dtms.Host(d, terms[me]), dtms.Host(d, out)); err != nil {
@@ -256,7 +274,7 @@ func (s *suite) pairs() error {
 		return nil
 	}
 	next, previous := (me+1)%n, (me+n-1)%n
-	for _, count := range counts {
+	for _, count := range append(slices.Clone(counts), frames) {
 		terms := s.all(formats.U8, count)
 		out := make([]byte, count)
 		receive := s.c.Start(s.ctx, dtms.Call{Op: dtms.Recv, Out: dtms.Of(out), Peer: previous})

@@ -151,15 +151,23 @@ func (n *Node) Lost(rank int, what string) {
 	}
 }
 
-// fail ends the job here and tells all ranks. Ranks lost meanwhile are named too. Only the first failure counts. cause, if
-// not nil, is what calls on this rank return besides.
+// fail ends the job for what this rank has seen itself. Ranks lost meanwhile are named too. cause, if not nil, is what
+// calls on this rank return besides.
 func (n *Node) fail(errs dtms.RankErrors, cause error) {
+	n.mu.Lock()
+	errs = append(slices.Clone(errs), n.lost...)
+	n.mu.Unlock()
+	n.end(errs, cause)
+}
+
+// end ends the job here and tells all ranks. Only the first failure counts.
+func (n *Node) end(errs dtms.RankErrors, cause error) {
+	errs = errs.Sorted()
 	n.mu.Lock()
 	if n.err != nil || n.closed {
 		n.mu.Unlock()
 		return
 	}
-	errs = append(slices.Clone(errs), n.lost...).Sorted()
 	if n.err = error(errs); cause != nil {
 		n.err = fmt.Errorf("%w: %w", cause, errs)
 	}
@@ -211,7 +219,8 @@ func (n *Node) onAbort(from int, h Header, read func([]byte) error) error {
 	if err := json.Unmarshal(text, &errs); err != nil || len(errs) == 0 || slices.ContainsFunc(errs, n.impossible) {
 		return errors.New("a reason to end the job that can't be read")
 	}
-	n.fail(errs, nil)
+	// Links that this rank has lost are left out: ranks that know of a failure leave, and so does the one that said this.
+	n.end(errs, nil)
 	return nil
 }
 
