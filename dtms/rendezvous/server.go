@@ -59,7 +59,7 @@ func serve(ctx context.Context, c Config) (*Meeting, error) {
 			v.Errors = dtms.RankErrors{{Rank: g.Rank, Fault: dtms.Dead, What: "went away before all ranks had come: " + e.Error()}}
 		}
 	}
-	if v.Errors != nil {
+	if v.Errors != nil && err == nil {
 		s.tell(v, guests)
 	}
 	close(s.quit)
