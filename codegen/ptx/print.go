@@ -24,7 +24,7 @@ func Print(kernel *ir.Op) ([]byte, error) {
 		return nil, kernel.Errorf("%s is no ptx.kernel", kernel.Name())
 	}
 	p := &printer{regs: map[*ir.Value]registers{}, taken: map[string]int{}, indent: 1}
-	name := ir.SymName(kernel)
+	name := ptx.EntryName(kernel)
 	if err := p.parameters(name, kernel.Body().Args()); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 var Dialect = &ir.Dialect{
 	Name:    "exec",
 	Summary: "compiled programs: state, functions, launches",
-	Ops:     []*ir.OpDef{State, Func, Ref, Launch, Copy, End},
+	Ops:     []*ir.OpDef{State, Kernel, Func, Ref, Launch, Copy, End},
 }
 
 var memRef = ir.Constraint{Doc: "memref", OK: func(t ir.Type) bool { _, ok := t.(*ir.MemRefType); return ok }}
@@ -35,6 +35,51 @@ var State = ir.Define("exec", ir.OpDef{
 	},
 	Traits: ir.Symbol,
 })
+
+// Kernel declares a kernel whose code is in a file.
+var Kernel = ir.Define("exec", ir.OpDef{
+	Name:    "kernel",
+	Summary: "declares a kernel whose code is in a file of the artifact",
+	Description: "A launch starts `blocks` blocks of `threads` threads. The kernel's parameters are the addresses of the launch's references, then, where it " +
+		"has error records, the address of the first, then, where it has a workspace, that of the first block's. An error record is 64 bits, all of them set at " +
+		"first, which the kernel lowers to the position of an index that is out of range, in the upper half, and that index, in the lower.",
+	Attrs: []ir.AttrDef{
+		{Name: "sym_name", Kind: ir.StringKind, Doc: "the name"},
+		{Name: "file", Kind: ir.StringKind, Doc: "the file with its code"},
+		{Name: "entry", Kind: ir.StringKind, Doc: "its name there"},
+		{Name: "refs", Kind: ir.ArrayKind, Doc: "memref types of what it works on, inputs first"},
+		{Name: "outs", Kind: ir.I64Kind, Doc: "number of references, from the end, that it writes"},
+		{Name: "blocks", Kind: ir.I64Kind}, {Name: "threads", Kind: ir.I64Kind},
+		{Name: "shared", Kind: ir.I64Kind, Optional: true, Default: int64(0), Doc: "bytes of dynamic shared memory"},
+		{Name: "workspace", Kind: ir.I64Kind, Optional: true, Doc: "bytes of memory for each block"},
+		{Name: "errors", Kind: ir.ArrayKind, Optional: true, Doc: "what each error record is about: {what = the rest of the message, extent}"},
+		{Name: "reference", Kind: ir.StringKind, Optional: true, Doc: "the function it implements; absent: of the kernel's name, empty: none, it copies"},
+	},
+	Traits: ir.Symbol,
+	Verify: verifyKernel,
+})
+
+func verifyKernel(op *ir.Op) error {
+	refs, _ := op.Attr("refs").(*ir.ArrayAttr)
+	if refs == nil {
+		return op.Errorf("exec.kernel: no references")
+	}
+	for i, a := range refs.Elems {
+		t, ok := a.(*ir.TypeAttr)
+		if !ok || !memRef.OK(t.Type) {
+			return op.Errorf("exec.kernel: reference %d is no memref type", i)
+		}
+	}
+	if n, _ := op.Attrs().Int("outs"); n < 0 || n > int64(len(refs.Elems)) {
+		return op.Errorf("exec.kernel: writes %d of %d references", n, len(refs.Elems))
+	}
+	for name, most := range map[string]int64{"blocks": 1<<31 - 1, "threads": 1024, "shared": 1 << 20, "workspace": 1 << 40} {
+		if n, ok := op.Attrs().Int(name); ok && (n < 0 || n > most) {
+			return op.Errorf("exec.kernel: %s is %d, at most %d is allowed", name, n, most)
+		}
+	}
+	return nil
+}
 
 // Func is a function of the program.
 var Func = ir.Define("exec", ir.OpDef{

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"slices"
+	"strings"
 
 	"blutrain/ir"
 )
@@ -113,6 +114,9 @@ func verifyKernel(op *ir.Op) error {
 	})
 	return fault
 }
+
+// EntryName is a kernel's name in PTX, where a dot can't be part of one.
+func EntryName(kernel *ir.Op) string { return strings.ReplaceAll(ir.SymName(kernel), ".", "$") }
 
 // SharedLimit is the shared memory a block can have on a target, in bytes.
 func SharedLimit(target string) int64 {

@@ -36,8 +36,12 @@ func Build(c *ir.Context, module *ir.Op, o Options) (*artifact.Artifact, error) 
 	if err != nil {
 		return nil, err
 	}
+	kernels, err := takeKernels(c, module)
+	if err != nil {
+		return nil, err
+	}
 	setFlops(c, module)
-	a := &artifact.Artifact{Manifest: *m}
+	a := &artifact.Artifact{Manifest: *m, Files: kernels}
 	if ref := takeReference(c, module); ref != nil {
 		a.Files = append(a.Files, artifact.File{Name: artifact.ReferenceName, Data: text(ref)})
 	}

@@ -74,6 +74,9 @@ func copyKernel(at *ir.Builder, name, target string, src, dst *ir.MemRefType) er
 	}
 	l.write(write, 0, l.read(read, 0, src.Elem, 1, when), when)
 	b.CreateState(ptx.Return, ir.OpState{})
+	b.Kernel.SetAttr(RefsAttr, c.Array(c.TypeAttr(src), c.TypeAttr(dst)))
+	b.Kernel.SetAttr(OutsAttr, c.Int64(1))
+	b.Kernel.SetAttr(ReferenceAttr, c.String(""))
 	b.Kernel.SetAttr(BlocksAttr, c.Int64((n+copyThreads-1)/copyThreads))
 	return nil
 }

@@ -15,7 +15,10 @@ import (
 const (
 	BlocksAttr    = "launch.blocks"    // thread blocks in the grid
 	WorkspaceAttr = "launch.workspace" // bytes of global memory for each thread block; absent: none
-	ErrorsAttr    = "launch.errors"    // list of {text, extent}: what each error record is about; absent: none
+	ErrorsAttr    = "launch.errors"    // list of {what, extent}: what each error record is about; absent: none
+	RefsAttr      = "launch.refs"      // types of the references
+	OutsAttr      = "launch.outs"      // how many of them, from the end, it writes
+	ReferenceAttr = "launch.reference" // function it implements; absent: the one of the kernel's name, empty: none, it copies
 )
 
 // Run replaces every tile.kernel of a module of programs by a ptx.kernel for the target, and copies by launches of kernels.
@@ -142,7 +145,7 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 		return err
 	}
 	l.b.CreateState(ptx.Return, ir.OpState{})
-	l.finish(target)
+	l.finish()
 	if n, limit := l.shared, ptx.SharedLimit(target); n > limit {
 		return kernel.Errorf("needs %d bytes of shared memory, a block of threads on %s has %d", n, target, limit)
 	}
@@ -229,8 +232,15 @@ func (l *lowering) place() {
 }
 
 // finish says on the kernel what a launch needs to know.
-func (l *lowering) finish(string) {
+func (l *lowering) finish() {
 	k := l.b.Kernel
+	ins, outs := tile.Refs(l.kernel)
+	var types []ir.Attr
+	for _, v := range append(ins, outs...) {
+		types = append(types, l.c.TypeAttr(v.Type()))
+	}
+	k.SetAttr(RefsAttr, l.c.Array(types...))
+	k.SetAttr(OutsAttr, l.c.Int64(int64(len(outs))))
 	if l.shared > 0 {
 		k.SetAttr("shared", l.c.Int64(l.shared))
 	}
@@ -241,7 +251,7 @@ func (l *lowering) finish(string) {
 		k.SetAttr(ErrorsAttr, l.c.Array(l.errors...))
 	}
 	if r := l.kernel.Attr("tile.reference"); r != nil {
-		k.SetAttr("launch.reference", r)
+		k.SetAttr(ReferenceAttr, r)
 	}
 }
 
@@ -289,3 +299,6 @@ func (l *lowering) exchange(bytes int64) *ir.Value {
 	l.sync()
 	return l.remember("shared", l.b.SharedBase)
 }
+
+// Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
+func Kernel(c *ir.Context, kernel *ir.Op, target string) error { return lower(c, kernel, target, nil) }
