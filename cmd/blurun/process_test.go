@@ -73,9 +73,10 @@ func TestTerminated(t *testing.T) {
 }
 
 // TestKilledAgainAndAgain: a run that is killed without warning, many times, always goes on from a valid checkpoint that is
-// not older than the one before.
+// not older than the one before, and ends in the bytes of a run that was left alone.
 func TestKilledAgainAndAgain(t *testing.T) {
 	w := setUp(t)
+	w.compile("tiny.blx", source, "cpu")
 	reached := int64(0)
 	for range 5 {
 		p, stderr := w.start(w.longRun("ckpt", "1000000")...)
@@ -87,8 +88,19 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		require.Greater(t, now, reached)
 		reached = now
 	}
-	out, _ := w.ok(append(w.longRun("ckpt", "20"), "--steps", "20")...)
-	require.Contains(t, out, `{"done":true,`)
+	end := fmt.Sprint(reached + 5)
+	for _, dir := range []string{"ckpt", "alone"} {
+		out, _ := w.ok(w.longRun(dir, end)...)
+		require.Contains(t, out, `{"done":true,`)
+	}
+	require.Equal(t, w.saved("alone", reached+5), w.saved("ckpt", reached+5))
+}
+
+// saved is the bytes of a checkpoint's tensors.
+func (w work) saved(dir string, step int64) []byte {
+	b, err := os.ReadFile(w.path(fmt.Sprintf("%s/step-%08d/rank-00000.safetensors", dir, step)))
+	require.NoError(w.t, err)
+	return b
 }
 
 // TestResumeIsBitForBitOnCPU: stopped and resumed, and on another number of workers, a run ends in the same bytes.
@@ -97,9 +109,7 @@ func TestResumeIsBitForBitOnCPU(t *testing.T) {
 	w.compile("tiny.blx", source, "cpu")
 	end := func(dir string, args ...string) []byte {
 		_, _, done := w.train(append(args, "--checkpoint-dir", w.path(dir), "--seed", "7")...)
-		b, err := os.ReadFile(w.path(dir + "/step-" + fmt.Sprintf("%08d", done.Steps) + "/rank-00000.safetensors"))
-		require.NoError(t, err)
-		return b
+		return w.saved(dir, done.Steps)
 	}
 	want := end("whole")
 	require.Equal(t, want, end("threads", "--threads", "3"))

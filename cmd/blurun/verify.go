@@ -4,25 +4,135 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"text/tabwriter"
 
+	"blutrain/artifact"
+	"blutrain/runtime"
 	"blutrain/runtime/verify"
 	"blutrain/train/logs"
 )
 
 type verifyCmd struct {
 	Model     string  `arg:"" help:"Compiled model, NAME.blx."`
-	Tolerance float64 `placeholder:"X" help:"Largest relative error of an output or state. Default: 1e-4; 1e-2 for tf32, 5e-2 for bf16."`
+	Kernels   bool    `xor:"what" help:"Only compare kernel by kernel."`
+	Functions bool    `xor:"what" help:"Only compare function by function."`
+	Tolerance float64 `placeholder:"X" help:"Largest relative error of a function's output or state. Default: 1e-4; 1e-2 for tf32, 5e-2 for bf16. Kernels have bounds of their own."`
 	Seed      uint64  `placeholder:"N" help:"Seed of the random inputs (0)."`
-	JSON      bool    `help:"Print one JSON object for each output and state."`
+	JSON      bool    `help:"Print one JSON object for each kernel, and one for each output and state."`
 	deviceFlags
 }
 
 // Run implements the command.
 func (c *verifyCmd) Run(e *env) (err error) {
-	a, p, err := e.open(c.Model, c.deviceFlags)
+	a, err := artifact.Open(c.Model)
 	if err != nil {
 		return err
+	}
+	var faults []error
+	if !c.Functions {
+		faults = append(faults, c.kernels(e, a))
+	}
+	if !c.Kernels {
+		faults = append(faults, c.functions(e, a))
+	}
+	return errors.Join(faults...)
+}
+
+// kernels compares every kernel with its reference, on what it reads in a step of training. What nobody wrote is poisoned.
+func (c *verifyCmd) kernels(e *env, a *artifact.Artifact) (err error) {
+	p, err := e.openDevice(a, c.Device, runtime.Options{Threads: c.Threads, Poison: true})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	tracer, ok := p.(runtime.Tracer)
+	if !ok {
+		if c.Kernels {
+			return fmt.Errorf("%s: its device does not run functions launch by launch", c.Model)
+		}
+		return nil
+	}
+	rows, err := verify.Kernels(tracer, a, c.Seed)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	if err := c.printKernels(e, rows); err != nil {
+		return err
+	}
+	wrong := 0
+	for _, r := range rows {
+		if r.Off {
+			wrong++
+			fmt.Fprintf(e.stderr, "%s: kernel %s is off by %.2e, more than %.0e\n", r.Location, r.Kernel, worst(r).Relative, worst(r).Bound)
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d of %d kernels differ from the reference", wrong, len(rows))
+	}
+	return nil
+}
+
+// worst is the output that is nearest to its bound or furthest beyond it.
+func worst(r verify.KernelRow) (w verify.OutputRow) {
+	most := -1.0
+	for _, o := range r.Outputs {
+		share := o.Relative / o.Bound
+		if o.Relative == 0 {
+			share = 0
+		}
+		if share > most || math.IsNaN(share) {
+			w, most = o, share
+		}
+	}
+	return w
+}
+
+func (c *verifyCmd) printKernels(e *env, rows []verify.KernelRow) error {
+	if c.JSON {
+		lines := json.NewEncoder(e.stdout)
+		for _, r := range rows {
+			type output struct {
+				Elements int         `json:"elements"`
+				Relative logs.Number `json:"relative_error"`
+				Bound    logs.Number `json:"bound"`
+			}
+			var outputs []output
+			for _, o := range r.Outputs {
+				outputs = append(outputs, output{o.Elements, logs.Number(o.Relative), logs.Number(o.Bound)})
+			}
+			err := lines.Encode(struct {
+				Kernel   string   `json:"kernel"`
+				Source   string   `json:"source"`
+				Launches int      `json:"launches"`
+				Outputs  []output `json:"outputs"`
+				Off      bool     `json:"off"`
+			}{r.Kernel, r.Location, r.Launches, outputs, r.Off})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "kernel\tlaunches\toutputs\telements\tworst error\tbound\tsource")
+	for _, r := range rows {
+		elements := 0
+		for _, o := range r.Outputs {
+			elements += o.Elements
+		}
+		w := worst(r)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2e\t%.0e\t%s\n", r.Kernel, r.Launches, len(r.Outputs), elements, w.Relative, w.Bound, r.Location)
+	}
+	fmt.Fprintln(table)
+	return table.Flush()
+}
+
+// functions compares whole functions.
+func (c *verifyCmd) functions(e *env, a *artifact.Artifact) (err error) {
+	p, err := e.openDevice(a, c.Device, runtime.Options{Threads: c.Threads})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	oracle, err := e.openReference(a)
@@ -34,7 +144,7 @@ func (c *verifyCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := c.print(e, rows); err != nil {
+	if err := c.printFunctions(e, rows); err != nil {
 		return err
 	}
 	wrong := 0
@@ -63,7 +173,7 @@ func (c *verifyCmd) limit(precision string) float64 {
 	return 1e-4
 }
 
-func (c *verifyCmd) print(e *env, rows []verify.Row) error {
+func (c *verifyCmd) printFunctions(e *env, rows []verify.Row) error {
 	if c.JSON {
 		lines := json.NewEncoder(e.stdout)
 		for _, r := range rows {
