@@ -134,7 +134,7 @@ func (d *device) Call(fn string, in map[string]runtime.Array, s runtime.Scalars)
 			return nil, fmt.Errorf("%s: %w", fn, err)
 		}
 	}
-	results, err := d.run(f, args)
+	results, err := evaluate(d.ctx, d.module, f.body, args, f.dead, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -166,17 +166,4 @@ func (d *device) argument(p blu.Port, v *ir.Value, in map[string]runtime.Array, 
 	t := ir.NewTensor(v.Elem())
 	t.Data[0] = x
 	return t, nil
-}
-
-// run evaluates a function's body.
-func (d *device) run(f *function, args []ir.Datum) ([]ir.Datum, error) {
-	interp := &ir.Interp{Ctx: d.ctx, Module: d.module}
-	frame := interp.NewFrame()
-	interp.After = func(op *ir.Op, _ []ir.Datum) error {
-		for _, v := range f.dead[op] {
-			frame.Set(v, nil)
-		}
-		return nil
-	}
-	return frame.Run(f.body, args)
 }

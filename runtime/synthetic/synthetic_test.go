@@ -10,6 +10,7 @@ import (
 
 	"blutrain/artifact"
 	"blutrain/formats"
+	"blutrain/runtime"
 )
 
 func TestInputsOfEveryType(t *testing.T) {
@@ -63,4 +64,35 @@ func TestWork(t *testing.T) {
 	m.Train = nil
 	_, err = NewWork(m, "", 1)
 	require.EqualError(t, err, "model m has no train block")
+}
+
+// memory is the states of a program, and nothing else of it.
+type memory struct {
+	runtime.Program
+	manifest artifact.Manifest
+	states   map[string][]byte
+}
+
+func (m memory) Manifest() *artifact.Manifest             { return &m.manifest }
+func (m memory) ReadState(name string, dst []byte) error  { copy(dst, m.states[name]); return nil }
+func (m memory) WriteState(name string, src []byte) error { copy(m.states[name], src); return nil }
+
+func TestShake(t *testing.T) {
+	m := memory{states: map[string][]byte{}}
+	for name, role := range map[string]artifact.Role{"w": artifact.Param, "v": artifact.Optimizer, "g": artifact.Gradient} {
+		v := artifact.Value{Name: name, DType: formats.F32, Shape: []int64{400}}
+		m.manifest.States = append(m.manifest.States, artifact.State{Value: v, Role: role, Persist: role != artifact.Gradient})
+		m.states[name] = make([]byte, v.Bytes())
+	}
+	require.NoError(t, Shake(m, rand.New(rand.NewPCG(1, 2))))
+	squares := func(name string) (sum float64) {
+		for _, x := range (formats.Tensor{DType: formats.F32, Data: m.states[name]}).Float64s() {
+			sum += x * x
+			require.True(t, name != "v" || x > 0)
+		}
+		return sum
+	}
+	require.InDelta(t, 400*0.02*0.02, squares("w"), 0.05)
+	require.InDelta(t, 400*0.02*0.02, squares("v"), 0.05)
+	require.Zero(t, squares("g"))
 }

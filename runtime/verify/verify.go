@@ -1,9 +1,8 @@
-// Package verify compares two programs of one artifact, a device's and the reference's, function by function on random inputs.
-// It knows programs by their interface only.
+// Package verify holds a device to the reference of the artifact it runs: function by function (Compare), and, where the
+// device shows its launches, kernel by kernel (Kernels), on random inputs. It knows programs by their interface only.
 package verify
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,8 +10,8 @@ import (
 
 	"blutrain/artifact"
 	"blutrain/formats"
-	"blutrain/ir"
 	"blutrain/runtime"
+	"blutrain/runtime/synthetic"
 )
 
 // Row is the comparison of one output of a function, or of one state that it changes.
@@ -28,13 +27,18 @@ type Row struct {
 // not add up) and compares what comes out: init, accumulate twice, apply, eval, then the functions of the model.
 func Compare(device, reference runtime.Program, seed uint64) ([]Row, error) {
 	c := &comparison{device: device, reference: reference, manifest: device.Manifest(), random: rand.New(rand.NewPCG(seed, 0))}
-	for _, name := range c.order() {
+	for _, name := range order(c.manifest) {
 		f, ok := c.manifest.Function(name)
 		if !ok {
 			return nil, fmt.Errorf("the program has no function %s", name)
 		}
 		if err := c.compare(f, c.accumulated); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if name == "init" {
+			if err := synthetic.Shake(c.reference, c.random); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return c.rows, nil
@@ -48,12 +52,13 @@ type comparison struct {
 	rows              []Row
 }
 
-func (c *comparison) order() []string {
+// order is the functions to call, in order.
+func order(m *artifact.Manifest) []string {
 	names := []string{"init"}
-	if c.manifest.Train != nil {
+	if m.Train != nil {
 		names = append(names, "accumulate", "accumulate", "apply", "eval")
 	}
-	for _, f := range c.manifest.Functions {
+	for _, f := range m.Functions {
 		if !slices.Contains(names, f.Name) {
 			names = append(names, f.Name)
 		}
@@ -63,10 +68,7 @@ func (c *comparison) order() []string {
 
 // compare calls one function of both.
 func (c *comparison) compare(f *artifact.Function, again bool) error {
-	in, scalars := c.inputs(f), runtime.Scalars{"seed": 1, "first": 1, "lr": 1e-3, "step": 1}
-	if again {
-		scalars["first"] = 0
-	}
+	in, scalars := synthetic.Inputs(c.manifest, f, c.random), synthetic.Scalars(!again)
 	before := map[string][]byte{}
 	if f.Name != "init" { // before it, states hold nothing
 		var err error
@@ -135,8 +137,10 @@ func (c *comparison) add(function string, v artifact.Value, got, want []byte) {
 }
 
 // relative is norm(x - y) / norm(y), 0 where both are 0. Equal infinities and NaN in both places are no difference.
-func relative(x, y []float64) float64 {
-	difference, norm := 0.0, 0.0
+func relative(x, y []float64) float64 { return ratio(distances(x, y)) }
+
+// distances is norm(x - y) and norm(y), of the elements of y that are finite.
+func distances(x, y []float64) (difference, norm float64) {
 	for i := range y {
 		d := distance(x[i], y[i])
 		difference += d * d
@@ -144,10 +148,15 @@ func relative(x, y []float64) float64 {
 			norm += y[i] * y[i]
 		}
 	}
-	if difference == 0 {
+	return math.Sqrt(difference), math.Sqrt(norm)
+}
+
+// ratio is x / y, 0 where x is.
+func ratio(x, y float64) float64 {
+	if x == 0 {
 		return 0
 	}
-	return math.Sqrt(difference) / math.Sqrt(norm)
+	return x / y
 }
 
 func largest(x, y []float64) float64 {
@@ -166,39 +175,4 @@ func distance(x, y float64) float64 {
 		return math.Inf(1)
 	}
 	return math.Abs(x - y)
-}
-
-// inputs are random: indices below the model's argument V (or 2, without one), numbers from a standard normal distribution.
-func (c *comparison) inputs(f *artifact.Function) map[string]runtime.Array {
-	below := 2
-	if v := c.manifest.Args["V"]; v >= 1 {
-		below = int(v)
-	}
-	in := map[string]runtime.Array{}
-	for _, v := range f.Inputs {
-		data := []byte{}
-		for int64(len(data)) < v.Bytes() {
-			data = appendValue(data, v.DType, c.random.NormFloat64(), c.random.IntN(below))
-		}
-		in[v.Name] = runtime.Array{DType: v.DType, Shape: v.Shape, Data: data}
-	}
-	return in
-}
-
-// appendValue appends x as a float or n as an integer; a boolean is n's last bit.
-func appendValue(b []byte, d formats.DType, x float64, n int) []byte {
-	le := binary.LittleEndian
-	switch d {
-	case formats.F16:
-		return le.AppendUint16(b, ir.F16Bits(x))
-	case formats.BF16:
-		return le.AppendUint16(b, ir.BF16Bits(x))
-	case formats.F32:
-		return le.AppendUint32(b, math.Float32bits(float32(x)))
-	case formats.F64:
-		return le.AppendUint64(b, math.Float64bits(x))
-	case formats.Bool:
-		return append(b, byte(n&1))
-	}
-	return append(b, le.AppendUint64(nil, uint64(n))[:d.Size()]...)
 }
