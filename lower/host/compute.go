@@ -115,6 +115,9 @@ func lastUse(v *ir.Value, op *ir.Op) bool {
 
 func (l *lowering) iota(op *ir.Op) {
 	n := l.index[op.Operand(1)]
+	if piece := l.piece[op.Operand(0)]; piece != nil {
+		n = piece
+	}
 	axis, _ := op.Attrs().Int("axis")
 	rows, cols := n, l.number(1)
 	if axis == 1 {

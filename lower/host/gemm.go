@@ -1,6 +1,8 @@
 package host
 
 import (
+	"slices"
+
 	"blutrain/dialects/host"
 	"blutrain/dialects/mem"
 	"blutrain/dialects/tile"
@@ -153,17 +155,37 @@ func (l *lowering) sharesWithLoad(store, load *ir.Op) bool {
 }
 
 // oneStepEach reports whether the epilogue may run on pieces other than the grid's: whether no index is computed from a
-// row or column axis, as the place of a partial result is.
+// row or column axis, as the place of a partial result is, and no block has the grid's extents but those that begin at an
+// axis, which get the piece's.
 func (l *lowering) oneStepEach(p *product) bool {
 	for _, v := range []*ir.Value{p.i, p.j} {
 		for u := range v.Uses() {
-			if u.Owner().Def().DialectName() == "arith" {
+			if u.Owner().Def().DialectName() == "arith" && !onlyCounts(u.Owner(), v) {
 				return false
 			}
 		}
 	}
 	for op := range l.kernel.Body().Ops() {
-		if op != p.contract && len(op.Regions()) > 0 || op.Is(tile.Reduce) {
+		switch {
+		case op != p.contract && len(op.Regions()) > 0:
+			return false
+		case op.Is(tile.Iota):
+			if v := op.Operand(0); (v == p.i || v == p.j) && max(op.Result(0).Shape()[0], op.Result(0).Shape()[1]) != l.axes[v].step {
+				return false
+			}
+		case op.Is(tile.Reduce), op.Is(tile.Broadcast), op.Is(tile.RandomUniform), op.Is(tile.RandomNormal):
+			return false
+		}
+	}
+	return true
+}
+
+// onlyCounts reports whether all that is computed from axis v by way of op is how many positions from v on there are.
+func onlyCounts(op *ir.Op, v *ir.Value) bool {
+	for u := range op.Result(0).Uses() {
+		user := u.Owner()
+		counts := user.Is(tile.Iota) && user.Operand(0) == v && user.Operand(1) == op.Result(0)
+		if !counts && (user.Def().DialectName() != "arith" || !onlyCounts(user, v)) {
 			return false
 		}
 	}
@@ -174,7 +196,7 @@ func (l *lowering) oneStepEach(p *product) bool {
 func (l *lowering) gemm(p *product) error {
 	l.dropAxes(p)
 	for op := range l.kernel.Body().Ops() {
-		if op.Def().DialectName() == "arith" {
+		if op.Def().DialectName() == "arith" && l.knows(op.Operands()) { // else a count: the piece's is taken
 			if err := l.indexOp(op); err != nil {
 				return err
 			}
@@ -197,6 +219,10 @@ func (l *lowering) gemm(p *product) error {
 	}
 	ir.NewBuilder(l.c, body).CreateState(host.End, ir.OpState{})
 	return nil
+}
+
+func (l *lowering) knows(indices []*ir.Value) bool {
+	return !slices.ContainsFunc(indices, func(v *ir.Value) bool { return l.index[v] == nil })
 }
 
 // dropAxes takes the row and column axes out of the host kernel's grid.

@@ -71,7 +71,8 @@ func compareKernel(t *testing.T, text []byte, name string) {
 	require.NoError(t, err)
 	LaunchOnly(c, module, kernel)
 	a := Compile(t, c, module)
-	if one, known := map[string]bool{"nt_bias_tanh": true, "nn_product_twice": true, "tn_plain": true, "batched_residual": true, "tt_by_blocks": false}[name]; known {
+	if one, known := map[string]bool{"nt_bias_tanh": true, "nn_product_twice": true, "tn_plain": true, "batched_residual": true, "tt_by_blocks": false,
+		"nt_masked": true, "nt_masked_clipped": true, "nt_beside_broadcast": false}[name]; known {
 		text, _ := a.File("program.mlir")
 		require.Equal(t, one, strings.Contains(string(text), "host.gemm"), "one product on all workers: %s", text)
 	}

@@ -43,3 +43,48 @@ tile.kernel @batched_residual attributes {grid = array<i64: 3, 20, 24>, outs = 1
   tile.store %s, %y, %b, %i, %j : (!tile.block<64x128xf32>, memref<3x20x24xf32>, index, index, index) -> ()
   tile.end
 }
+
+// Positions along both axes, as in a mask: an epilogue runs on pieces smaller than the grid's blocks.
+tile.kernel @nt_masked attributes {grid = array<i64: 64, 256>, outs = 1 : i64, steps = array<i64: 64, 256>} (%a: memref<64x16xf32>, %w: memref<256x16xf32>, %y: memref<64x256xf32>, %i: index, %j: index) {
+  %acc = tile.contract %a, %w, %i, %j attributes {operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (memref<64x16xf32>, memref<256x16xf32>, index, index) -> !tile.block<64x256xf32> {}
+  %rows = arith.constant {value = 64 : index} : () -> index
+  %cols = arith.constant {value = 256 : index} : () -> index
+  %r = tile.iota %i, %rows {axis = 0 : i64} : (index, index) -> !tile.block<64x1xi32>
+  %c = tile.iota %j, %cols {axis = 1 : i64} : (index, index) -> !tile.block<1x256xi32>
+  %seen = tile.compare %r, %c {predicate = "ge"} : (!tile.block<64x1xi32>, !tile.block<1x256xi32>) -> !tile.block<64x256xi1>
+  %no = tile.constant {value = -1.0e+09 : f64} : () -> !tile.block<1x1xf32>
+  %m = tile.select %seen, %acc, %no : (!tile.block<64x256xi1>, !tile.block<64x256xf32>, !tile.block<1x1xf32>) -> !tile.block<64x256xf32>
+  tile.store %m, %y, %i, %j : (!tile.block<64x256xf32>, memref<64x256xf32>, index, index) -> ()
+  tile.end
+}
+
+// The same where the last blocks are not whole.
+tile.kernel @nt_masked_clipped attributes {grid = array<i64: 45, 150>, outs = 1 : i64, steps = array<i64: 64, 128>} (%a: memref<45x70xf32>, %w: memref<150x70xf32>, %y: memref<45x150xf32>, %i: index, %j: index) {
+  %acc = tile.contract %a, %w, %i, %j attributes {operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (memref<45x70xf32>, memref<150x70xf32>, index, index) -> !tile.block<64x128xf32> {}
+  %rowStep = arith.constant {value = 64 : index} : () -> index
+  %colStep = arith.constant {value = 128 : index} : () -> index
+  %m = arith.constant {value = 45 : index} : () -> index
+  %n = arith.constant {value = 150 : index} : () -> index
+  %below = arith.subi %m, %i : (index, index) -> index
+  %right = arith.subi %n, %j : (index, index) -> index
+  %rows = arith.minsi %rowStep, %below : (index, index) -> index
+  %cols = arith.minsi %colStep, %right : (index, index) -> index
+  %r = tile.iota %i, %rows {axis = 0 : i64} : (index, index) -> !tile.block<64x1xf32>
+  %c = tile.iota %j, %cols {axis = 1 : i64} : (index, index) -> !tile.block<1x128xf32>
+  %d = tile.sub %r, %c : (!tile.block<64x1xf32>, !tile.block<1x128xf32>) -> !tile.block<64x128xf32>
+  %s = tile.add %acc, %d : (!tile.block<64x128xf32>, !tile.block<64x128xf32>) -> !tile.block<64x128xf32>
+  tile.store %s, %y, %i, %j : (!tile.block<64x128xf32>, memref<45x150xf32>, index, index) -> ()
+  tile.end
+}
+
+// A block of the grid's extents that is stored as it is: no single product, so block by block.
+tile.kernel @nt_beside_broadcast attributes {grid = array<i64: 64, 256>, outs = 2 : i64, steps = array<i64: 64, 256>} (%a: memref<64x16xf32>, %w: memref<256x16xf32>, %b: memref<256xf32>, %y: memref<64x256xf32>, %z: memref<64x256xf32>, %i: index, %j: index) {
+  %acc = tile.contract %a, %w, %i, %j attributes {operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (memref<64x16xf32>, memref<256x16xf32>, index, index) -> !tile.block<64x256xf32> {}
+  %rows = arith.constant {value = 64 : index} : () -> index
+  %cols = arith.constant {value = 256 : index} : () -> index
+  %bias = tile.load %b, %j : (memref<256xf32>, index) -> !tile.block<1x256xf32>
+  %all = tile.broadcast %bias, %rows, %cols : (!tile.block<1x256xf32>, index, index) -> !tile.block<64x256xf32>
+  tile.store %all, %z, %i, %j : (!tile.block<64x256xf32>, memref<64x256xf32>, index, index) -> ()
+  tile.store %acc, %y, %i, %j : (!tile.block<64x256xf32>, memref<64x256xf32>, index, index) -> ()
+  tile.end
+}
