@@ -19,6 +19,8 @@ func (g Gemm) Check(d Device) error {
 		return fail("K can't be split into %d parts of at least one stage (%d)", g.SplitK, g.BK)
 	case g.Epilogue.Apply == nil && g.SplitK == 1:
 		return fail("no epilogue: nothing would be stored")
+	case g.Epilogue.Sums && g.SplitK > 1:
+		return fail("the kernel that adds the parts of K sums no columns")
 	case uint64(g.M)*uint64(g.N)*uint64(g.SplitK) >= 1<<32:
 		return fail("%d results: element indices have 32 bits", uint64(g.M)*uint64(g.N)*uint64(g.SplitK))
 	case g.Target == ptx.SM90A && d.Target != ptx.SM90A:

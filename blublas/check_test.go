@@ -22,6 +22,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{func(g *Gemm) { g.K = 0 }, "every extent must be at least 1"},
 		{func(g *Gemm) { g.SplitK = 9 }, "K can't be split into 9 parts"},
+		{func(g *Gemm) { g.SplitK, g.Epilogue = 2, Standard(Options{Out: ir.F32, SumColumns: true}) }, "sums no columns"},
 		{func(g *Gemm) { g.Epilogue = Epilogue{} }, "nothing would be stored"},
 		{func(g *Gemm) { g.M, g.N = 1<<17, 1<<16 }, "element indices have 32 bits"},
 		{func(g *Gemm) { g.A.Pitch = 500 }, "A has rows of 512 elements 500 apart"},

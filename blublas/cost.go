@@ -48,8 +48,8 @@ func (g Gemm) Cost(d Device) Cost {
 // 0.7 of 128 a cycle.
 func (g Gemm) stepCycles() float64 {
 	volume := float64(g.BM * g.BN * g.BK)
-	size, planes := g.elem()
-	products := float64(2*planes - 1)
+	size, _ := g.elem()
+	products := float64(len(g.products()))
 	perCycle := 64 * 2 * 32 / float64(size)
 	switch g.Unit {
 	case SIMT:

@@ -10,8 +10,16 @@ import (
 type Epilogue struct {
 	Key    string   // tells epilogues apart in kernel names
 	Params []string // pointers that the kernel gets for it
+	Reads  []Read   // matrices it reads at every point: they are on their way before the first result is stored
+	Sums   bool     // it sums columns
 	// Apply is called for every few consecutive elements of a row.
 	Apply func(p *Point, acc []*ir.Value)
+}
+
+// Read is a matrix that an epilogue reads where it stores.
+type Read struct {
+	Param int
+	Elem  ir.FloatKind
 }
 
 // Point is a few consecutive elements of one row, in the hands of one thread: 4 where rows are multiples of 4 elements,
@@ -22,6 +30,16 @@ type Point struct {
 	dRow   int       // rows after the part's first
 	dCol   int       // columns after it
 	inside *ir.Value // the elements are in the matrix; nil where all are
+	ready  map[int][]*ir.Value
+}
+
+// prefetch starts reading what the epilogue reads at some points. Stores would hold the loads back that come after them.
+func (e Epilogue) prefetch(pts []*Point) {
+	for _, p := range pts {
+		for _, r := range e.Reads {
+			p.ready[r.Param] = p.Load(r.Param, r.Elem)
+		}
+	}
 }
 
 // part is a thread's share of a block of the result: elements at fixed distances from its first.
@@ -57,8 +75,15 @@ func (p *Point) at(param, pitch, size int) (base *ir.Value, offset int) {
 	return t.bases[key], (p.dRow*pitch + p.dCol) * size
 }
 
+func (t *part) point(dRow, dCol int, inside *ir.Value) *Point {
+	return &Point{B: t.b, part: t, dRow: dRow, dCol: dCol, inside: inside, ready: map[int][]*ir.Value{}}
+}
+
 // Load reads the point's elements of a row-major matrix with N columns, as f32.
 func (p *Point) Load(param int, elem ir.FloatKind) []*ir.Value {
+	if xs := p.ready[param]; xs != nil {
+		return xs
+	}
 	size := int(ir.ByteSize(p.B.Ctx.Float(elem)))
 	base, offset := p.at(param, p.part.n, size)
 	return p.read(base, elem, offset)
@@ -213,6 +238,15 @@ func Standard(o Options) Epilogue {
 	}
 	bias, saved, kept := param("bias", o.Bias), param("saved", o.GeluGrad), param("kept", o.Keep)
 	residual, sums := param("residual", o.Residual), param("sums", o.SumColumns)
+	for _, r := range []struct {
+		wanted bool
+		param  int
+	}{{o.GeluGrad, saved}, {o.Residual, residual}, {o.Accumulate, 0}} {
+		if r.wanted {
+			e.Reads = append(e.Reads, Read{r.param, o.Out})
+		}
+	}
+	e.Sums = o.SumColumns
 	e.Apply = func(p *Point, x []*ir.Value) {
 		b := p.B
 		if o.Scale != 0 {
@@ -225,10 +259,10 @@ func Standard(o Options) Epilogue {
 			p.Store(kept, o.Out, x)
 		}
 		if o.Gelu {
-			x = each(x, func(v *ir.Value) *ir.Value { return gelu(b, v) })
+			x = each(x, func(v *ir.Value) *ir.Value { return gelu(b, v, o.Out) })
 		}
 		if o.GeluGrad {
-			slope := each(p.Load(saved, o.Out), func(v *ir.Value) *ir.Value { return geluSlope(b, v) })
+			slope := each(p.Load(saved, o.Out), func(v *ir.Value) *ir.Value { return geluSlope(b, v, o.Out) })
 			x = pairs(b, ptx.Mul, x, slope)
 		}
 		if o.Residual {
@@ -274,31 +308,35 @@ func pairs(b *ptx.Builder, def *ir.OpDef, xs, ys []*ir.Value) []*ir.Value {
 	return zs
 }
 
-// tanh(u), u = sqrt(2/pi) (x + 0.044715 x^3), is 1 - 2/(1 + exp(2u)), so gelu(x) = x - x/(1 + exp(2u)): no cancellation
-// matters for large |x|, and exp's overflow gives the right limits.
+// gelu(x) = x s with s = (1 + tanh u)/2 = 1/(1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3). The exponential overflows
+// to the right limits. Where the result is rounded to bf16 the instruction for tanh, with its 11 bits, is exact enough and
+// half the work.
 const (
 	geluC   = 0.7978845608028654
 	geluA   = 0.044715
-	log2e   = 1.4426950408889634
-	geluEx2 = 2 * geluC * log2e
+	geluEx2 = -2 * geluC * 1.4426950408889634 // of exp2
 )
 
-// sigmoid2u is 1/(1 + exp(2u)) for gelu's u.
-func sigmoid2u(b *ptx.Builder, x, xx *ir.Value) *ir.Value {
-	u := b.Binary(ptx.Mul, x, b.FMA(xx, b.F32(geluEx2*geluA), b.F32(geluEx2)))
-	return b.Unary(ptx.Rcp, b.Binary(ptx.Add, b.Unary(ptx.Exp2, u), b.F32(1)))
+// geluGate is s.
+func geluGate(b *ptx.Builder, x, xx *ir.Value, out ir.FloatKind) *ir.Value {
+	scaled := func(c float64) *ir.Value {
+		return b.Binary(ptx.Mul, x, b.FMA(xx, b.F32(c*geluA), b.F32(c)))
+	}
+	if out == ir.BF16 {
+		return b.FMA(b.Unary(ptx.Tanh, scaled(geluC)), b.F32(0.5), b.F32(0.5))
+	}
+	return b.Unary(ptx.Rcp, b.Binary(ptx.Add, b.Unary(ptx.Exp2, scaled(geluEx2)), b.F32(1)))
 }
 
-func gelu(b *ptx.Builder, x *ir.Value) *ir.Value {
-	s := sigmoid2u(b, x, b.Binary(ptx.Mul, x, x))
-	return b.FMA(b.Unary(ptx.Neg, x), s, x)
+func gelu(b *ptx.Builder, x *ir.Value, out ir.FloatKind) *ir.Value {
+	return b.Binary(ptx.Mul, x, geluGate(b, x, b.Binary(ptx.Mul, x, x), out))
 }
 
-// geluSlope is gelu'(x) = (1 - s) + x s (1 - s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
-func geluSlope(b *ptx.Builder, x *ir.Value) *ir.Value {
+// geluSlope is gelu'(x) = s + x s (1 - s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
+func geluSlope(b *ptx.Builder, x *ir.Value, out ir.FloatKind) *ir.Value {
 	xx := b.Binary(ptx.Mul, x, x)
-	s := sigmoid2u(b, x, xx)
-	r := b.Binary(ptx.Sub, b.F32(1), s)
-	du := b.FMA(xx, b.F32(2*geluC*3*geluA), b.F32(2*geluC))
-	return b.FMA(b.Binary(ptx.Mul, b.Binary(ptx.Mul, x, s), du), r, r)
+	s := geluGate(b, x, xx, out)
+	ss := b.FMA(b.Unary(ptx.Neg, s), s, s)
+	du := b.Binary(ptx.Mul, x, b.FMA(xx, b.F32(2*geluC*3*geluA), b.F32(2*geluC)))
+	return b.FMA(ss, du, s)
 }

@@ -12,7 +12,8 @@ type Precision string
 
 const (
 	FP32Strict Precision = "fp32-strict" // IEEE fused multiply-add, no tensor cores
-	FP16x3     Precision = "fp16x3"      // two float16 planes, three products, promoted to float32 every 64 of K
+	FP16x3     Precision = "fp16x3"      // two scaled float16 planes, three products, promoted to float32 every 64 of K
+	BF16x6     Precision = "bf16x6"      // three bf16 planes, six products, promoted alike: float32's range, half the speed
 	TF32       Precision = "tf32"        // one tf32 product, float32 accumulation
 	BF16       Precision = "bf16"        // bf16 operands, float32 accumulation
 )
@@ -70,13 +71,27 @@ func (g Gemm) elem() (size, planes int) {
 		return 2, 1
 	case FP16x3:
 		return 2, 2
+	case BF16x6:
+		return 2, 3
 	}
 	return 4, 1
 }
 
+// products lists the pairs of planes of A and B that are multiplied, smallest results first; plane 0 is the largest part
+// of a number.
+func (g Gemm) products() [][2]int {
+	switch g.Precision {
+	case FP16x3:
+		return [][2]int{{1, 0}, {0, 1}, {0, 0}}
+	case BF16x6:
+		return [][2]int{{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}}
+	}
+	return [][2]int{{0, 0}}
+}
+
 // format is the matrix instructions' name for the operands' elements.
 func (g Gemm) format() string {
-	return map[Precision]string{BF16: "bf16", FP16x3: "f16", TF32: "tf32"}[g.Precision]
+	return map[Precision]string{BF16: "bf16", FP16x3: "f16", BF16x6: "bf16", TF32: "tf32"}[g.Precision]
 }
 
 func ceil(n, d int) int { return (n + d - 1) / d }

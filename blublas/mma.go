@@ -274,14 +274,19 @@ func (m *mma) store(acc []*ir.Value, params []*ir.Value) {
 	for c := range cols {
 		for part := 0; part < 2; part += width {
 			dCol := 8*c + part
+			var pts []*Point
 			for r := range 2 * rows {
-				pt := &Point{B: b, part: p, dRow: 8 * r, dCol: dCol}
+				var inside *ir.Value
 				if m.M%m.BM != 0 {
-					pt.inside = b.Compare("lo", b.AddI(p.row, pt.dRow), b.I32(m.M))
+					inside = b.Compare("lo", b.AddI(p.row, 8*r), b.I32(m.M))
 				}
 				if m.N%m.BN != 0 {
-					pt.inside = both(b, pt.inside, b.Compare("lo", b.AddI(p.col, dCol), b.I32(m.N)))
+					inside = both(b, inside, b.Compare("lo", b.AddI(p.col, dCol), b.I32(m.N)))
 				}
+				pts = append(pts, p.point(8*r, dCol, inside))
+			}
+			e.prefetch(pts)
+			for r, pt := range pts {
 				var x []*ir.Value
 				for i := range width {
 					x = append(x, b.Extract(acc[r/2*cols+c], r%2*2+part+i))

@@ -42,12 +42,13 @@ func templates() []Gemm {
 		add(wgmma(FP16x3, 64, 128, 192, 2, 1, 1, false), l[0], l[1], full)
 		add(wgmma(FP16x3, 64, 128, 128, 3, 1, 4, false), l[0], l[1], plain)
 	}
+	add(wgmma(BF16x6, 64, 128, 128, 2, 1, 1, false), false, true, backward)
 	add(wgmma(TF32, 32, 128, 128, 6, 1, 1, true), false, false, full)
-	add(wgmma(TF32, 32, 128, 256, 4, 1, 2, false), false, false, backward)
+	add(wgmma(TF32, 32, 128, 256, 4, 1, 2, false), false, false, Standard(Options{Out: ir.F32, Residual: true}))
 	for _, target := range ptx.Targets {
 		for _, l := range [][2]bool{{false, false}, {false, true}, {true, true}} {
 			add(Gemm{M: 4096, N: 2305, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 128, BK: 8, SplitK: 1}, l[0], l[1], full)
-			add(Gemm{M: 4096, N: 2304, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 256, BK: 16, SplitK: 3}, l[0], l[1], backward)
+			add(Gemm{M: 4096, N: 2304, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 256, BK: 16, SplitK: 3}, l[0], l[1], Standard(Options{Out: ir.F32, Accumulate: true}))
 			add(Gemm{M: 4096, N: 2304, K: 16384, Precision: BF16, Unit: MMA, Target: target, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1}, l[0], l[1], full)
 			add(Gemm{M: 4096, N: 2305, K: 16384, Precision: TF32, Unit: MMA, Target: target, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 1}, l[0], l[1], backward)
 		}

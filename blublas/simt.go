@@ -147,7 +147,7 @@ func (s *simt) fetch(d side, i, when *ir.Value) []*ir.Value {
 	}
 	address := b.MulWide(i, stride, d.address)
 	k := b.Add(b.MulI(b.Add(s.at.step, i), s.BK), d.k)
-	edgeK, edge := s.K%s.BK != 0 || s.SplitK > 1, d.extent%d.width != 0
+	edgeK, edge := s.depth()*s.SplitK != s.K, d.extent%d.width != 0
 	vector := d.o.Pitch%4 == 0 && (d.o.MNMajor && d.extent%4 == 0 || !d.o.MNMajor && s.K%4 == 0)
 	var xs []*ir.Value
 	for _, q := range s.quads(d) {
@@ -282,14 +282,20 @@ func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 	rows, cols := s.BM/warpsM/lanesM, s.BN/warpsN/lanesN
 	for j := 0; j < cols; j += width {
 		dCol := j/4*4*lanesN + j%4
+		var pts []*Point
 		for i := range rows {
-			pt := &Point{B: b, part: p, dRow: i/4*4*lanesM + i%4, dCol: dCol}
+			dRow := i/4*4*lanesM + i%4
+			var inside *ir.Value
 			if s.M%s.BM != 0 {
-				pt.inside = b.Compare("lo", b.AddI(p.row, pt.dRow), b.I32(s.M))
+				inside = b.Compare("lo", b.AddI(p.row, dRow), b.I32(s.M))
 			}
 			if s.N%s.BN != 0 {
-				pt.inside = both(b, pt.inside, b.Compare("lo", b.AddI(p.col, dCol), b.I32(s.N)))
+				inside = both(b, inside, b.Compare("lo", b.AddI(p.col, dCol), b.I32(s.N)))
 			}
+			pts = append(pts, p.point(dRow, dCol, inside))
+		}
+		e.prefetch(pts)
+		for i, pt := range pts {
 			var x []*ir.Value
 			for e := range width {
 				x = append(x, b.Extract(acc, i*cols+j+e))

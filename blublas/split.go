@@ -2,15 +2,21 @@ package blublas
 
 import (
 	"fmt"
+	"math"
 
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
 )
 
-// Split describes the kernel that writes a float32 matrix as two float16 planes. Each block of 64 x 64 is scaled by a
-// power of two so that its largest magnitude lies in [2^14, 2^15); the high plane is the scaled number rounded, the low
-// plane what that left. Both contraction directions can use the same planes and scales.
+// Split describes the kernel that writes a float32 matrix as planes of 16-bit numbers, each the nearest to what the planes
+// before left.
+//
+// FP16x3 takes two float16 planes. Each block of 64 x 64 is scaled by a power of two so that its largest magnitude lies in
+// [2^14, 2^15); both contraction directions can use the same planes and scales. Rows or columns whose magnitudes are less
+// than about 2^-14 of others' in their block lose precision. BF16x6 takes three bf16 planes, which hold float32's range and
+// need no scales.
 type Split struct {
+	Precision  Precision
 	Rows, Cols int
 	Pitch      int // elements from row to row of the matrix
 	PlanePitch int // and of the planes
@@ -31,20 +37,42 @@ const (
 	mostField   = 254
 )
 
-// Build makes the kernel. Parameters: matrix, high plane, low plane, scales.
+// Planes is how many there are.
+func (s Split) Planes() int {
+	_, planes := Gemm{Precision: s.Precision}.elem()
+	return planes
+}
+
+// Build makes the kernel. Parameters: matrix, planes from the largest part on, scales (FP16x3).
 func (s Split) Build(at *ir.Builder) (*Kernel, error) {
+	if s.Planes() < 2 {
+		return nil, fmt.Errorf("split %dx%d: %s has no planes", s.Rows, s.Cols, s.Precision)
+	}
 	if s.Pitch < s.Cols || s.PlanePitch < s.Cols || uint64(s.Rows)*uint64(max(s.Pitch, s.PlanePitch)) >= 1<<32 {
 		return nil, fmt.Errorf("split %dx%d: rows %d and %d apart", s.Rows, s.Cols, s.Pitch, s.PlanePitch)
 	}
-	across := ceil(s.Cols, BlockEdge)
-	k := &Kernel{Name: symbol(fmt.Sprintf("split_f16_%dx%d_p%d_%d", s.Rows, s.Cols, s.Pitch, s.PlanePitch)), Grid: s.ScaleCount(), Threads: 256, Cluster: 1,
-		Shared: 64, Params: []Param{{Name: "x"}, {Name: "high"}, {Name: "low"}, {Name: "scales"}}}
-	i64 := at.Ctx.I64()
-	b := ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: s.Target, Threads: k.Threads, Shared: k.Shared}, i64, i64, i64, i64)
+	k := &Kernel{Name: symbol(fmt.Sprintf("split_%s_%dx%d_p%d_%d", s.Precision, s.Rows, s.Cols, s.Pitch, s.PlanePitch)), Grid: s.ScaleCount(), Threads: 256,
+		Cluster: 1, Shared: 64, Params: []Param{{Name: "x"}}}
+	types := []ir.Type{at.Ctx.I64()}
+	add := func(name string) {
+		k.Params = append(k.Params, Param{Name: name})
+		types = append(types, at.Ctx.I64())
+	}
+	for p := range s.Planes() {
+		add(fmt.Sprintf("plane.%d", p))
+	}
+	if s.Precision == FP16x3 {
+		add("scales")
+	}
+	b := ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: s.Target, Threads: k.Threads, Shared: k.Shared}, types...)
 	k.Op = b.Kernel
-	args := k.Op.Body().Args()
+	s.build(b, k.Op.Body().Args())
+	return k, nil
+}
 
+func (s Split) build(b *ptx.Builder, args []*ir.Value) {
 	tid, block := b.Special("tid.x"), b.Special("ctaid.x")
+	across := ceil(s.Cols, BlockEdge)
 	bandRow, bandCol := b.DivI(block, across), b.RemI(block, across)
 	// A warp takes a row of 64 at a time: two columns a lane; 8 warps, 8 rows each.
 	warp, lane := b.DivI(tid, 32), b.Binary(ptx.And, tid, b.I32(31))
@@ -62,19 +90,21 @@ func (s Split) Build(at *ir.Builder) (*Kernel, error) {
 		finite := b.Compare("lo", magnitude, b.I32(0x7F800000))
 		largest = b.Binary(ptx.Max, largest, b.Select(finite, magnitude, b.I32(0)))
 	}
-	field := s.blockExponent(b, largest, warp, lane)
-	up := b.Bitcast(b.Binary(ptx.Shl, b.Sub(b.I32(topExponent+127), field), b.I32(23)), b.Ctx.F32())
+	if s.Precision == FP16x3 {
+		field := s.blockExponent(b, largest, warp, lane)
+		up := b.Bitcast(b.Binary(ptx.Shl, b.Sub(b.I32(topExponent+127), field), b.I32(23)), b.Ctx.F32())
+		xs = each(xs, func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, up) })
+		down := b.Bitcast(b.Binary(ptx.Shl, b.AddI(field, 127-topExponent), b.I32(23)), b.Ctx.F32())
+		b.Store(b.MulWide(block, 4, args[3]), down, ptx.Access{Space: "global", If: b.Compare("eq", tid, b.I32(0))})
+	}
 	for i, x := range xs {
 		r, c := b.AddI(row, i/2*8), b.AddI(col, i%2*32)
-		high, low := planes(b, b.Binary(ptx.Mul, x, up))
 		index := b.Add(b.MulI(r, s.PlanePitch), c)
-		b.Store(b.MulWide(index, 2, args[1]), high, ptx.Access{Space: "global", If: inside[i]})
-		b.Store(b.MulWide(index, 2, args[2]), low, ptx.Access{Space: "global", If: inside[i]})
+		for p, v := range s.planes(b, x) {
+			b.Store(b.MulWide(index, 2, args[1+p]), v, ptx.Access{Space: "global", If: inside[i]})
+		}
 	}
-	down := b.Bitcast(b.Binary(ptx.Shl, b.AddI(field, 127-topExponent), b.I32(23)), b.Ctx.F32())
-	b.Store(b.MulWide(block, 4, args[3]), down, ptx.Access{Space: "global", If: b.Compare("eq", tid, b.I32(0))})
 	b.Do(ptx.Return, nil)
-	return k, nil
 }
 
 // blockExponent is the exponent field of the block's largest magnitude, within bounds.
@@ -92,12 +122,20 @@ func (s Split) blockExponent(b *ptx.Builder, largest, warp, lane *ir.Value) *ir.
 	return b.Min(b.Binary(ptx.Max, field, b.I32(leastField)), b.I32(mostField))
 }
 
-// planes splits a number: the nearest float16, and the nearest to what it left; nothing is left of infinities and NaN.
-func planes(b *ptx.Builder, x *ir.Value) (high, low *ir.Value) {
-	f16, f32 := b.Ctx.Float(ir.F16), b.Ctx.F32()
-	high = b.Convert(x, f16, false)
-	rest := b.Binary(ptx.Sub, x, b.Convert(high, f32, false))
-	finite := b.Compare("lt", b.Unary(ptx.Abs, x), b.F32(65536))
-	low = b.Convert(b.Select(finite, rest, b.F32(0)), f16, false)
-	return high, low
+// planes splits a number: the nearest 16-bit one, the nearest to what it left, and so on; nothing is left of infinities,
+// NaN and numbers that are rounded to infinity.
+func (s Split) planes(b *ptx.Builder, x *ir.Value) []*ir.Value {
+	elem := ir.F16
+	if s.Precision == BF16x6 {
+		elem = ir.BF16
+	}
+	var parts []*ir.Value
+	for range s.Planes() {
+		part := b.Convert(x, b.Ctx.Float(elem), false)
+		parts = append(parts, part)
+		back := widen(b, elem, b.Bitcast(part, b.Ctx.Int(16)))
+		finite := b.Compare("lt", b.Unary(ptx.Abs, back), b.F32(math.Inf(1)))
+		x = b.Select(finite, b.Binary(ptx.Sub, x, back), b.F32(0))
+	}
+	return parts
 }

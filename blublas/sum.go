@@ -46,7 +46,7 @@ func (g Gemm) SumParts(at *ir.Builder, d Device) (*Kernel, error) {
 		row := b.DivI(index, perRow)
 		col := b.MulI(b.Sub(index, b.MulI(row, perRow)), width)
 		p := newPart(b, row, col, g.M, g.N, width, args[1:])
-		g.Epilogue.Apply(&Point{B: b, part: p}, sum)
+		g.Epilogue.Apply(p.point(0, 0, nil), sum)
 	}, nil)
 	b.Do(ptx.Return, nil)
 	return k, nil

@@ -1,6 +1,8 @@
 package blublas
 
 import (
+	"fmt"
+
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
 )
@@ -112,7 +114,7 @@ func (w *wgmma) parameters(k *Kernel, c *ir.Context) []ir.Type {
 			}
 			name := side.name
 			if w.planes > 1 {
-				name += map[int]string{0: ".high", 1: ".low"}[p]
+				name = fmt.Sprintf("%s.%d", name, p)
 			}
 			add(name, m)
 		}
@@ -348,9 +350,9 @@ func (w *wgmma) multiply(at place, row, stage, parity *ir.Value) (acc []*ir.Valu
 	return acc, out[0], out[1]
 }
 
-// multiplyPlanes contracts a tile of numbers in two planes: for each stage low*high + high*low + high*high, smallest
-// first, in an accumulator of its own that is then added, times the blocks' scales, to the sums in float32. The sums so
-// round to nearest and lose nothing to the tensor cores' truncation.
+// multiplyPlanes contracts a tile of numbers in planes: for each stage the products of planes that count, smallest first,
+// in an accumulator of its own that is then added, times the blocks' scales where there are any, to the sums in float32.
+// The sums so round to nearest and lose nothing to the tensor cores' truncation.
 func (w *wgmma) multiplyPlanes(at place, row, stage, parity *ir.Value) (sums []*ir.Value, s, p *ir.Value) {
 	b := w.b
 	blocks := w.rowsPerConsumer() / 64
@@ -359,11 +361,17 @@ func (w *wgmma) multiplyPlanes(at place, row, stage, parity *ir.Value) (sums []*
 	for range blocks {
 		carried = append(carried, b.Do(ptx.Fill, []*ir.Value{zero}, "count", w.BN/2).Result(0))
 	}
-	scaleA, scaleB := w.scaleAddresses(at, row)
+	var scaleA, scaleB []*ir.Value
+	if w.scales != nil {
+		scaleA, scaleB = w.scaleAddresses(at, row)
+	}
 	out := b.For(b.I32(0), b.I32(w.steps), b.I32(1), true, carried, func(i *ir.Value, carried []*ir.Value) []*ir.Value {
 		stage, parity, sums := carried[0], carried[1], carried[2:]
 		descA, descB := w.descriptors(row, stage)
-		factors := w.factors(at, scaleA, scaleB, i)
+		var factors [][]*ir.Value
+		if w.scales != nil {
+			factors = w.factors(at, scaleA, scaleB, i)
+		}
 		w.await(stage, parity)
 		b.Do(ptx.WGMMAFence, nil)
 		acc := make([]*ir.Value, blocks)
@@ -371,7 +379,7 @@ func (w *wgmma) multiplyPlanes(at place, row, stage, parity *ir.Value) (sums []*
 			acc[m] = b.Undef(w.BN / 2)
 		}
 		add := b.False()
-		for _, planes := range [][2]int{{1, 0}, {0, 1}, {0, 0}} {
+		for _, planes := range w.products() {
 			for k := 0; k < w.BK; k += w.step() {
 				for m := range blocks {
 					acc[m] = w.product(descA(planes[0], m, k), descB(planes[1], k), acc[m], add)
@@ -383,6 +391,10 @@ func (w *wgmma) multiplyPlanes(at place, row, stage, parity *ir.Value) (sums []*
 		acc = b.Do(ptx.WGMMAWait, acc, "pending", 0).Results()
 		w.release(stage, b.True())
 		for m := range blocks {
+			if w.scales == nil {
+				sums[m] = b.Binary(ptx.Add, sums[m], acc[m])
+				continue
+			}
 			sums[m] = b.Do(ptx.AddScaled, append([]*ir.Value{sums[m], acc[m]}, factors[m]...)).Result(0)
 		}
 		stage, parity = w.next(stage, parity, 1)
@@ -478,14 +490,32 @@ func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value) {
 			p.stored = b.Add(p.row, b.MulI(at.split, w.M))
 		}
 		for c := 0; c < w.BN; c += chunk {
+			pts := w.points(p, c, perRow)
+			ahead := w.ahead(e, (len(acc)-m)*w.BN/2-c/2)
+			e.prefetch(pts[:ahead])
 			w.stage(write, v, c)
-			for _, pt := range w.points(p, c, perRow) {
+			for i, pt := range pts {
+				if i > 0 && i%ahead == 0 {
+					e.prefetch(pts[i:min(i+ahead, len(pts))])
+				}
 				x := b.Load(read(pt.dRow), b.Ctx.F32(), width, ptx.Access{Space: "shared", Offset: pt.dRow*stagedPitch + (pt.dCol-c)*4})
 				e.Apply(pt, b.Scalars(x))
 			}
-			w.finishSums(p, consumer, inGroup, mine, b.DivI(b.AddI(b.Add(at.row, row), 64*m), 64), b.Add(at.col, b.I32(c)))
+		}
+		if e.Sums {
+			w.finishSums(p, consumer, inGroup, mine, b.DivI(b.AddI(b.Add(at.row, row), 64*m), 64), at.col)
 		}
 	}
+}
+
+// ahead is how many points' reads may be on their way at one time: what fits beside the accumulators that are left.
+func (w *wgmma) ahead(e Epilogue, accumulators int) int {
+	const others = 56
+	_, registers := w.registers()
+	if registers == 0 {
+		registers = 240
+	}
+	return max(1, min(8, (registers-others-accumulators)/(4*max(1, len(e.Reads)))))
 }
 
 // pointWidth is how many elements of a row the epilogue gets at a time.
@@ -561,7 +591,7 @@ func (w *wgmma) points(p *part, c, perRow int) []*Point {
 			inRow = b.Compare("lo", b.AddI(p.row, r), b.I32(w.M))
 		}
 		for i, col := range cols {
-			pts = append(pts, &Point{B: b, part: p, dRow: r, dCol: col, inside: both(b, inRow, inColumns[i])})
+			pts = append(pts, p.point(r, col, both(b, inRow, inColumns[i])))
 		}
 	}
 	return pts
@@ -580,32 +610,37 @@ func both(b *ptx.Builder, p, q *ir.Value) *ir.Value {
 // SumRows is how many rows of the result each row of SumColumns adds up.
 func (g Gemm) SumRows() int { return 64 }
 
-// finishSums adds up the columns of a consumer's 64 rows in a fixed order and stores them.
+// finishSums adds up the columns of a consumer's 64 rows in a fixed order and stores them: each warp stages its sums, then
+// each thread adds up some columns.
 func (w *wgmma) finishSums(p *part, consumer, inGroup, mine, block, col *ir.Value) {
 	b := w.b
+	id := b.AddI(consumer, 1)
+	thread := b.Add(b.MulI(inGroup, 32), w.lane)
+	first := b.Add(b.Sub(mine, b.MulI(inGroup, warpStaging)), b.MulI(thread, 4))
+	inRows := b.Compare("lo", b.MulI(block, 64), b.I32(w.M))
 	for param := range w.epilogue {
 		if !w.sumWarp(p, param, mine) {
 			continue
 		}
-		id := b.AddI(consumer, 1)
 		b.Do(ptx.Sync, []*ir.Value{id}, "threads", 128)
-		thread := b.Add(b.MulI(inGroup, 32), w.lane)
-		column := b.Add(col, thread)
-		b.If(b.And(b.Compare("lo", thread, b.I32(chunk)), b.Compare("lo", column, b.I32(w.N))), false, func() {
-			from := b.Add(b.Sub(mine, b.MulI(inGroup, warpStaging)), b.MulI(thread, 4))
-			total := b.Load(from, b.Ctx.F32(), 1, ptx.Access{Space: "shared"})
-			for i := 1; i < 4; i++ {
-				total = b.Binary(ptx.Add, total, b.Load(from, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: i * warpStaging}))
+		to := b.MulWide(b.Add(b.Add(b.MulI(block, w.N), col), thread), 4, w.epilogue[param])
+		for c := 0; c < w.BN; c += 128 {
+			in := b.And(inRows, b.Compare("lo", b.Add(b.AddI(col, c), thread), b.I32(w.N)))
+			if c+128 > w.BN {
+				in = b.And(in, b.Compare("lo", thread, b.I32(w.BN-c)))
 			}
-			inRows := b.Compare("lo", b.MulI(block, 64), b.I32(w.M))
-			b.Store(b.MulWide(b.Add(b.MulI(block, w.N), column), 4, w.epilogue[param]), total, ptx.Access{Space: "global", If: inRows})
-		}, nil)
+			total := b.Load(first, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: 4 * c})
+			for i := 1; i < 4; i++ {
+				total = b.Binary(ptx.Add, total, b.Load(first, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: 4*c + i*warpStaging}))
+			}
+			b.Store(to, total, ptx.Access{Space: "global", Offset: 4 * c, If: in})
+		}
 		b.Do(ptx.Sync, []*ir.Value{id}, "threads", 128)
 	}
 }
 
-// sumWarp adds the sums of the lanes that have the same columns and writes a warp's 64 sums to its staging; false where
-// the epilogue sums nothing for that parameter.
+// sumWarp adds the sums of the lanes that have the same columns and writes a warp's sums to its staging; false where the
+// epilogue sums nothing for that parameter.
 func (w *wgmma) sumWarp(p *part, param int, mine *ir.Value) bool {
 	b := w.b
 	any := false
@@ -621,14 +656,14 @@ func (w *wgmma) sumWarp(p *part, param int, mine *ir.Value) bool {
 		}
 		any = true
 		if p.width == 1 {
-			b.Store(b.Add(mine, b.MulI(w.lane, 4)), sums[0], ptx.Access{Space: "shared", Offset: c % chunk * 4})
+			b.Store(b.Add(mine, b.MulI(w.lane, 4)), sums[0], ptx.Access{Space: "shared", Offset: 4 * c})
 			continue
 		}
 		for i, s := range sums {
 			sums[i] = b.Binary(ptx.Add, s, b.Do(ptx.Shuffle, []*ir.Value{s, b.I32(16)}, "mode", "bfly").Result(0))
 		}
 		at := b.Add(mine, b.MulI(b.Binary(ptx.And, w.lane, b.I32(15)), 16))
-		b.Store(at, b.Vector(sums...), ptx.Access{Space: "shared", If: b.Compare("lo", w.lane, b.I32(16))})
+		b.Store(at, b.Vector(sums...), ptx.Access{Space: "shared", Offset: 4 * c, If: b.Compare("lo", w.lane, b.I32(16))})
 	}
 	return any
 }

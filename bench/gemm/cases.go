@@ -77,6 +77,9 @@ func tilings(p blublas.Precision, older bool) []blublas.Gemm {
 	case blublas.FP16x3:
 		return []blublas.Gemm{hopper(p, 128, 192, 2, 2, 1, 1, false), hopper(p, 128, 128, 3, 2, 1, 1, false), hopper(p, 64, 128, 4, 2, 1, 1, true)}
 	}
+	if p == blublas.BF16x6 {
+		return []blublas.Gemm{hopper(p, 128, 128, 2, 2, 1, 1, false)}
+	}
 	return []blublas.Gemm{simt(128, 8, 1), simt(128, 16, 1), simt(256, 8, 1), simt(256, 16, 1)}
 }
 

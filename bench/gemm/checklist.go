@@ -16,20 +16,23 @@ func checkList() []check {
 		layouts   []string
 		bound     float64
 	}{
-		{blublas.BF16, []string{nt, nn, tn}, 1e-6}, {blublas.TF32, []string{nt}, 1e-6}, {blublas.FP16x3, []string{nt, nn, tn}, 4e-7},
+		{blublas.BF16, []string{nt, nn, tn}, 1e-6}, {blublas.TF32, []string{nt}, 1e-6}, {blublas.FP16x3, []string{nt, nn, tn}, 4e-7}, {blublas.BF16x6, []string{nt, nn, tn}, 4e-7},
 	} {
 		for _, layout := range p.layouts {
 			for _, g := range []blublas.Gemm{
-				hopper(p.precision, 128, 128, 3, 2, 1, 1, false), hopper(p.precision, 128, 128, 3, 2, 2, 1, false), hopper(p.precision, 128, 64, 3, 2, 1, 1, true),
+				hopper(p.precision, 128, 128, 3, 2, 1, 1, false), hopper(p.precision, 128, 128, 3, 2, 2, 1, false), hopper(p.precision, 128, 128, 2, 2, 1, 2, false), hopper(p.precision, 128, 64, 3, 2, 1, 1, true),
 				hopper(p.precision, 64, 128, 3, 2, 2, 1, true), hopper(p.precision, 128, 192, 2, 2, 1, 3, false), hopper(p.precision, 128, 256, 3, 2, 2, 1, false),
 			} {
 				all = append(all, check{g, layout, 517, 777, 392, plain(ir.F32), p.bound})
 			}
 			g := hopper(p.precision, 128, 128, 3, 2, 1, 1, false)
+			if p.precision == blublas.BF16x6 {
+				g.Stages = 2
+			}
 			all = append(all, check{g, layout, 333, 516, 1000, full, 5e-3}, check{g, layout, 333, 516, 520, backward, 2 * p.bound},
 				check{g, layout, 1, 17, 8, plain(ir.F32), p.bound}, check{g, layout, 129, 65, 64, blublas.Options{Out: ir.F32, Accumulate: true}, p.bound},
 				check{hopper(p.precision, 128, 128, 3, 2, 2, 1, false), layout, 3000, 1153, 200, full, 5e-3},
-				check{hopper(p.precision, 128, 128, 3, 2, 1, 1, false), layout, 3000, 1153, 200, full, 5e-3},
+				check{g, layout, 3000, 1153, 200, full, 5e-3},
 				check{hopper(p.precision, 128, 128, 3, 2, 1, 1, true), layout, 3000, 2048, 320, plain(ir.F32), p.bound},
 				check{hopper(p.precision, 128, 128, 3, 2, 2, 1, true), layout, 5000, 2048, 320, plain(ir.F32), p.bound})
 		}

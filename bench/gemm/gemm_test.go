@@ -35,10 +35,12 @@ func TestAssemble(t *testing.T) {
 		g.Epilogue = blublas.Standard(check.options)
 		add(g)
 	}
-	s := blublas.Split{Rows: 517, Cols: 392, Pitch: 392, PlanePitch: 392, Target: ptx.SM90A}
-	k, err := s.Build(ir.NewBuilder(c, nil))
-	require.NoError(t, err)
-	kernels[k.Name] = k
+	for _, p := range []blublas.Precision{blublas.FP16x3, blublas.BF16x6} {
+		s := blublas.Split{Precision: p, Rows: 517, Cols: 392, Pitch: 392, PlanePitch: 392, Target: ptx.SM90A}
+		k, err := s.Build(ir.NewBuilder(c, nil))
+		require.NoError(t, err)
+		kernels[k.Name] = k
+	}
 	for name, k := range kernels {
 		require.NoError(t, ir.Verify(c, k.Op), name)
 		text, err := codegen.Print(k.Op)

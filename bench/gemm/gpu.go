@@ -67,10 +67,20 @@ func (g *gpu) load(k *blublas.Kernel) (*cuda.Function, error) {
 		return nil, err
 	}
 	if f.Local > 0 {
-		return nil, fmt.Errorf("kernel %s spills: %d bytes of local memory\n%s", k.Name, f.Local, m.Log)
+		return nil, &spillError{k.Name, f.Local}
 	}
 	g.loaded[k.Name] = f
 	return f, nil
+}
+
+// spillError says that a kernel has more values than registers.
+type spillError struct {
+	kernel string
+	bytes  int
+}
+
+func (e *spillError) Error() string {
+	return fmt.Sprintf("kernel %s spills: %d bytes of local memory", e.kernel, e.bytes)
 }
 
 // run is a kernel with its arguments.
@@ -155,15 +165,18 @@ func (g *gpu) upload(p blublas.Precision, x []float32, rows, cols, pitch int) (*
 		return nil, err
 	}
 	m := &matrix{planes: []cuda.Pointer{at}, owned: []cuda.Pointer{at}}
-	if p != blublas.FP16x3 {
+	if !planes(p) {
 		return m, nil
 	}
-	return g.split(m, rows, cols, pitch)
+	return g.split(p, m, rows, cols, pitch)
 }
 
-// split makes float16 planes of a float32 matrix.
-func (g *gpu) split(m *matrix, rows, cols, pitch int) (*matrix, error) {
-	s := blublas.Split{Rows: rows, Cols: cols, Pitch: pitch, PlanePitch: pitch, Target: ptx.SM90A}
+// planes reports whether operands are split.
+func planes(p blublas.Precision) bool { return p == blublas.FP16x3 || p == blublas.BF16x6 }
+
+// split makes planes of a float32 matrix.
+func (g *gpu) split(p blublas.Precision, m *matrix, rows, cols, pitch int) (*matrix, error) {
+	s := blublas.Split{Precision: p, Rows: rows, Cols: cols, Pitch: pitch, PlanePitch: pitch, Target: ptx.SM90A}
 	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil))
 	if err != nil {
 		return nil, err
@@ -172,19 +185,29 @@ func (g *gpu) split(m *matrix, rows, cols, pitch int) (*matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ps []cuda.Pointer
-	for _, n := range []int{2 * rows * pitch, 2 * rows * pitch, 4 * s.ScaleCount()} {
-		p, err := g.ctx.Alloc(int64(n))
+	sizes := slices.Repeat([]int{2 * rows * pitch}, s.Planes())
+	if p == blublas.FP16x3 {
+		sizes = append(sizes, 4*s.ScaleCount())
+	}
+	split := &matrix{owned: m.owned}
+	args := []any{m.planes[0]}
+	for i, n := range sizes {
+		at, err := g.ctx.Alloc(int64(n))
 		if err != nil {
 			return nil, err
 		}
-		ps = append(ps, p)
+		split.owned = append(split.owned, at)
+		args = append(args, at)
+		if i < s.Planes() {
+			split.planes = append(split.planes, at)
+		} else {
+			split.scales = at
+		}
 	}
-	r := run{f, cuda.Config{Grid: k.Grid, Threads: k.Threads, Shared: k.Shared}, []any{m.planes[0], ps[0], ps[1], ps[2]}}
-	if err := g.launch([]run{r}); err != nil {
+	if err := g.launch([]run{{f, cuda.Config{Grid: k.Grid, Threads: k.Threads, Shared: k.Shared}, args}}); err != nil {
 		return nil, err
 	}
-	return &matrix{planes: ps[:2], scales: ps[2], owned: append(m.owned, ps...)}, g.stream.Synchronize()
+	return split, g.stream.Synchronize()
 }
 
 // encode lays out a matrix in memory; what is between the rows is NaN, which no result may depend on.
