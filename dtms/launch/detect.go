@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,6 +61,7 @@ func Detect(environ []string) (Place, error) {
 	if len(found) == 0 {
 		return d.alone()
 	}
+	found = d.withoutSrunsPMI(found)
 	if err := d.contradiction(found); err != nil {
 		return Place{}, err
 	}
@@ -174,6 +176,22 @@ func (d *detection) readSlurm(p *Place) error {
 	}
 	p.LocalSize = counts[n]
 	return nil
+}
+
+// withoutSrunsPMI drops the PMI variables that srun sets besides its own: no mpiexec is there, and whether an MPI library
+// can talk to Slurm is its builder's affair.
+func (d *detection) withoutSrunsPMI(found []Place) []Place {
+	for i, p := range found {
+		if p.Launcher != PMI || d.env["MPI_LOCALRANKID"] != "" {
+			continue
+		}
+		for _, o := range found[i+1:] {
+			if o.Launcher == Slurm && o.Rank == p.Rank && o.Size == p.Size {
+				return slices.Delete(found, i, i+1)
+			}
+		}
+	}
+	return found
 }
 
 // contradiction says where launchers that don't start each other disagree. Of those that do, the inner one counts: torchrun

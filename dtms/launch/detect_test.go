@@ -28,14 +28,15 @@ func TestDetect(t *testing.T) {
 		"Slurm without srun":   {"SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_JOB_ID=42", "launcher: none, one rank; this is Slurm's job 42 but not started by srun, which starts one process a rank"},
 		"Open MPI": {"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=3 OMPI_COMM_WORLD_LOCAL_SIZE=4",
 			"launcher: Open MPI, rank 3 of 4 (3 of 4 on this host), rank 0 at 127.0.0.1:29511"},
-		"MPICH":               {"PMI_RANK=2 PMI_SIZE=4 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2", "launcher: PMI, rank 2 of 4 (0 of 2 on this host)"},
-		"MPICH in Slurm":      {"PMI_RANK=2 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "launcher: PMI, rank 2 of 4"},
-		"torchrun in Slurm":   {"RANK=2 WORLD_SIZE=4 TORCHELASTIC_RUN_ID=a MASTER_ADDR=h SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "launcher: torchrun, rank 2 of 4, rank 0 at h:29511"},
-		"srun with PMI":       {"PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 MASTER_ADDR=h", "launcher: PMI, rank 1 of 2, rank 0 at h:29511"},
-		"RANK from Slurm":     {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=h SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "launcher: RANK and WORLD_SIZE, rank 1 of 2, rank 0 at h:29511"},
-		"Kubernetes":          {"JOB_COMPLETION_INDEX=3 WORLD_SIZE=4 MASTER_ADDR=train-0.train MASTER_PORT=29500", "launcher: Kubernetes, rank 3 of 4, rank 0 at train-0.train:29500"},
-		"Kubeflow in the job": {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 JOB_COMPLETION_INDEX=1", "launcher: RANK and WORLD_SIZE, rank 1 of 2, rank 0 at h:1"},
-		"Spawn":               {"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=9 BLUTRAIN_LAUNCHER=--nproc-per-node", "launcher: --nproc-per-node, rank 1 of 2 (1 of 2 on this host), rank 0 at 127.0.0.1:9"},
+		"MPICH":                      {"PMI_RANK=2 PMI_SIZE=4 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2", "launcher: PMI, rank 2 of 4 (0 of 2 on this host)"},
+		"MPICH in Slurm":             {"PMI_RANK=2 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "launcher: PMI, rank 2 of 4"},
+		"torchrun in Slurm":          {"RANK=2 WORLD_SIZE=4 TORCHELASTIC_RUN_ID=a MASTER_ADDR=h SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "launcher: torchrun, rank 2 of 4, rank 0 at h:29511"},
+		"srun with PMI":              {"PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 MASTER_ADDR=h", "launcher: Slurm, rank 1 of 2, rank 0 at h:29511"},
+		"MPICH in one task of Slurm": {"PMI_RANK=0 PMI_SIZE=1 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1", "launcher: PMI, rank 0 of 1 (0 of 1 on this host), rank 0 at 127.0.0.1:29511"},
+		"RANK from Slurm":            {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=h SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "launcher: RANK and WORLD_SIZE, rank 1 of 2, rank 0 at h:29511"},
+		"Kubernetes":                 {"JOB_COMPLETION_INDEX=3 WORLD_SIZE=4 MASTER_ADDR=train-0.train MASTER_PORT=29500", "launcher: Kubernetes, rank 3 of 4, rank 0 at train-0.train:29500"},
+		"Kubeflow in the job":        {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 JOB_COMPLETION_INDEX=1", "launcher: RANK and WORLD_SIZE, rank 1 of 2, rank 0 at h:1"},
+		"Spawn":                      {"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=9 BLUTRAIN_LAUNCHER=--nproc-per-node", "launcher: --nproc-per-node, rank 1 of 2 (1 of 2 on this host), rank 0 at 127.0.0.1:9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := Detect(strings.Fields(tc.env))
