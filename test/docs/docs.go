@@ -4,7 +4,7 @@
 //	```console   commands after "$ ", each with the output it must have; a line "..." stands for any lines
 //	```blu       a model or a part of one
 //
-// A line "<!-- file: NAME -->" before a block makes it a file that commands may use. All commands of a document run in one
+// A line "<!-- file: NAME -->" before a block makes it a file that commands may use, "<!-- not run: REASON -->" leaves it alone. All commands of a document run in one
 // folder, in order, where the repository lies as its reader sees it; make only says what it would do.
 package docs
 
@@ -19,16 +19,17 @@ type Block struct {
 	Line int    // of its text's first line, from 1
 	Kind string // what stands after the fence: sh, console, blu, ...
 	File string // the name that a comment before it gives
+	Skip string // why it is not run, which a comment before it says
 	Text string
 }
 
-var fileComment = regexp.MustCompile(`^<!-- file: (\S+) -->$`)
+var comment = regexp.MustCompile(`^<!-- (file|not run): (.+) -->$`)
 
 // Blocks finds the fenced blocks of a document.
 func Blocks(document string) ([]Block, error) {
 	var blocks []Block
 	var open *Block
-	file := ""
+	next := Block{} // what comments say of the next block
 	number := 0
 	for line := range strings.Lines(document) {
 		number++
@@ -36,15 +37,19 @@ func Blocks(document string) ([]Block, error) {
 		fence, isFence := strings.CutPrefix(text, "```")
 		switch {
 		case open == nil && isFence:
-			open = &Block{Line: number + 1, Kind: fence, File: file}
+			open = &Block{Line: number + 1, Kind: fence, File: next.File, Skip: next.Skip}
 		case open != nil && isFence:
 			blocks, open = append(blocks, *open), nil
 		case open != nil:
 			open.Text += line
 		}
-		file = ""
-		if m := fileComment.FindStringSubmatch(text); m != nil && open == nil {
-			file = m[1]
+		next = Block{}
+		if m := comment.FindStringSubmatch(text); m != nil && open == nil {
+			if m[1] == "file" {
+				next.File = m[2]
+			} else {
+				next.Skip = m[2]
+			}
 		}
 	}
 	if open != nil {

@@ -18,12 +18,14 @@ import (
 )
 
 func TestBlocks(t *testing.T) {
-	got, err := Blocks("text\n```sh\nls\n```\n<!-- file: a.blu -->\n```blu\nmodel a {}\n\n```\n<!-- file: b.blu -->\n\n```\nx\n```\n")
+	got, err := Blocks("text\n```sh\nls\n```\n<!-- file: a.blu -->\n```blu\nmodel a {}\n\n```\n<!-- file: b.blu -->\n\n```\nx\n```\n" +
+		"<!-- not run: no cluster -->\n```sh\nsrun\n```\n")
 	require.NoError(t, err)
 	require.Equal(t, []Block{
 		{Line: 3, Kind: "sh", Text: "ls\n"},
 		{Line: 7, Kind: "blu", File: "a.blu", Text: "model a {}\n\n"},
 		{Line: 13, Text: "x\n"},
+		{Line: 17, Kind: "sh", Skip: "no cluster", Text: "srun\n"},
 	}, got)
 	_, err = Blocks("text\n```sh\nls\n")
 	require.EqualError(t, err, "the block at line 3 does not end")
@@ -63,9 +65,15 @@ func documents(t *testing.T) []string {
 	return append(names, filepath.Join(root, "README.md"))
 }
 
-// TestCommands runs the commands of every document.
-func TestCommands(t *testing.T) {
+func TestDocuments(t *testing.T) {
 	bin := programs(t)
+	t.Run("commands", func(t *testing.T) { runCommands(t, bin) })
+	t.Run("models", func(t *testing.T) { checkLayout(t, bin) })
+	t.Run("flags", func(t *testing.T) { checkFlags(t, bin) })
+}
+
+// runCommands runs the commands of every document.
+func runCommands(t *testing.T, bin string) {
 	for _, name := range documents(t) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
@@ -79,11 +87,12 @@ func TestCommands(t *testing.T) {
 				if b.File != "" {
 					require.NoError(t, os.WriteFile(filepath.Join(dir, b.File), []byte(b.Text), 0o644), at)
 				}
-				switch b.Kind {
-				case "sh":
+				switch {
+				case b.Skip != "":
+				case b.Kind == "sh":
 					out, err := shell(dir, b.Text)
 					require.NoError(t, err, "%s: %s", at, out)
-				case "console":
+				case b.Kind == "console":
 					commands, err := Commands(b)
 					require.NoError(t, err, at)
 					for _, c := range commands {
@@ -96,9 +105,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestModelsAreFormatted: a model that is a file is as bluc fmt lays it out.
-func TestModelsAreFormatted(t *testing.T) {
-	bluc := filepath.Join(programs(t), "bluc")
+// checkLayout: a model that is a file is as bluc fmt lays it out.
+func checkLayout(t *testing.T, bin string) {
 	for _, name := range documents(t) {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
@@ -108,7 +116,7 @@ func TestModelsAreFormatted(t *testing.T) {
 			if b.Kind != "blu" || b.File == "" {
 				continue
 			}
-			c := exec.Command(bluc, "fmt", "--check", "-")
+			c := exec.Command(filepath.Join(bin, "bluc"), "fmt", "--check", "-")
 			c.Stdin = strings.NewReader(b.Text)
 			out, err := c.CombinedOutput()
 			require.NoError(t, err, "%s:%d: %s", name, b.Line, out)
@@ -116,9 +124,8 @@ func TestModelsAreFormatted(t *testing.T) {
 	}
 }
 
-// TestFlags: what documents call a flag is one of some command, and docs/training.md knows all of blurun train.
-func TestFlags(t *testing.T) {
-	bin := programs(t)
+// checkFlags: what documents call a flag is one of some command, and docs/training.md knows all of blurun train.
+func checkFlags(t *testing.T, bin string) {
 	known := map[string]bool{"--help": true, "--allow-unregistered-dialect": true}
 	flag := regexp.MustCompile(`--[a-z][a-z-]+`)
 	help := func(program string, command ...string) []string {
@@ -137,6 +144,9 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	for _, name := range documents(t) {
+		if filepath.Base(name) == "cluster.md" { // speaks of the launchers' own flags
+			continue
+		}
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		for _, f := range flag.FindAllString(string(text), -1) {
