@@ -178,7 +178,7 @@ func rounds() int {
 	if testing.Short() {
 		return 3
 	}
-	return 20
+	return 16
 }
 
 func TestKill(t *testing.T) {
