@@ -491,7 +491,7 @@ func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value) {
 		}
 		for c := 0; c < w.BN; c += chunk {
 			pts := w.points(p, c, perRow)
-			ahead := w.ahead(e, (len(acc)-m)*w.BN/2-c/2)
+			ahead := w.ahead(e)
 			e.prefetch(pts[:ahead])
 			w.stage(write, v, c)
 			for i, pt := range pts {
@@ -508,13 +508,15 @@ func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value) {
 	}
 }
 
-// ahead is how many points' reads may be on their way at one time: what fits beside the accumulators that are left.
-func (w *wgmma) ahead(e Epilogue, accumulators int) int {
+// ahead is how many points' reads may be on their way at one time: what fits beside the accumulators and what else a
+// thread has to remember.
+func (w *wgmma) ahead(e Epilogue) int {
 	const others = 56
 	_, registers := w.registers()
 	if registers == 0 {
 		registers = 240
 	}
+	accumulators := w.rowsPerConsumer() * w.BN / 128
 	return max(1, min(8, (registers-others-accumulators)/(4*max(1, len(e.Reads)))))
 }
 
