@@ -193,6 +193,22 @@ func TestRandomNumbers(t *testing.T) {
 	})
 }
 
+// Random numbers of several shapes from one seed, some of one element: what reads the same seed need not run over the same
+// elements.
+func TestRandomNumbersOfOneSeed(t *testing.T) {
+	each(t, func() *program {
+		seed := ir.NewTensor(ir.NewContext().I64())
+		seed.Data = []float64{12345}
+		return build([]*ir.Tensor{seed}, func(b *blu.Builder, a []*ir.Value) (out []*ir.Value) {
+			for i, shape := range [][]int64{{4, 2}, {}, {1, 1}, {3}} {
+				one, t := b.Ctx.Tensor([]int64{1}, b.Ctx.F32()), b.Ctx.Tensor(shape, b.Ctx.F32())
+				out = append(out, b.Mul(b.RandomUniform(a[0], int64(2*i), one), b.Splat(one, 0.5)), b.RandomNormal(a[0], int64(2*i+1), 0, 1, t))
+			}
+			return out
+		})
+	})
+}
+
 // The gradient of the logits takes their place, in one pass over rows or in several.
 func TestCrossEntropyInPlace(t *testing.T) {
 	for name, target := range targets() {

@@ -193,9 +193,10 @@ func (p *planner) tooEarly(op *ir.Op, g *group) bool {
 	return op.Attr(blu.RecomputedAttr) != nil && g.root.Attr(blu.RecomputedAttr) == nil && g.rank < len(p.groups)-1
 }
 
-// join puts a floating operation into a group that has one of its operands, or reports that it can't be there.
+// join puts a floating operation into a group that has one of its operands, or reports that it can't be there. What is not
+// elementwise has none of its operands' atoms: a seed's say nothing of random numbers' shape.
 func (p *planner) join(op *ir.Op, g *group) bool {
-	if g.kind == single || op.Is(blu.Gather) || p.tooEarly(op, g) {
+	if g.kind == single || !isElementwise(op) || p.tooEarly(op, g) {
 		return false
 	}
 	ds, ok := p.candidate(op, g)
