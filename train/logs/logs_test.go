@@ -288,8 +288,8 @@ func TestBinarySize(t *testing.T) {
 	}
 }
 
-// TestBarOnATerminal reads what a pseudo-terminal shows.
-func TestBarOnATerminal(t *testing.T) {
+// onTerminal is what a pseudo-terminal of 80 columns shows of a run.
+func onTerminal(t *testing.T, run func(p Sink)) string {
 	master, terminal := pty(t)
 	shown := make(chan string)
 	go func() {
@@ -298,18 +298,32 @@ func TestBarOnATerminal(t *testing.T) {
 	}()
 	p := NewProgress(terminal, 0, 4)
 	require.IsType(t, &bar{}, p)
-	require.NoError(t, p.Eval(Eval{0, 9}))
-	require.NoError(t, p.Step(step(1, 2)))
-	time.Sleep(200 * time.Millisecond)
-	require.NoError(t, p.Note(Note{1, "noted"}))
-	require.NoError(t, p.Done(Done{Steps: 1, Loss: 2})) // stopped early
+	run(p)
 	require.NoError(t, p.Close())
 	require.NoError(t, terminal.Close())
-	text := <-shown
-	require.Contains(t, text, "step 1/4")
-	require.Contains(t, text, "loss 2.0000, 1000 tokens/s, 1s left, val 9.0000, lr 6.00e-04")
-	require.Contains(t, text, "step 1: noted")
-	require.Contains(t, text, "1 steps in 0s, loss 2.0000")
+	return <-shown
+}
+
+func TestBarOnATerminal(t *testing.T) {
+	stopped := onTerminal(t, func(p Sink) {
+		require.NoError(t, p.Eval(Eval{0, 9}))
+		require.NoError(t, p.Step(step(1, 2)))
+		time.Sleep(200 * time.Millisecond)
+		require.NoError(t, p.Note(Note{1, "noted"}))
+		require.NoError(t, p.Done(Done{Steps: 1, Loss: 2}))
+	})
+	require.Contains(t, stopped, "step 1/4 [=>------] loss 2.0000, 1000 tokens/s, 1s left, val 9.0000, lr 6.00e-04\r\n", "what has room in 80 columns")
+	require.Contains(t, stopped, "step 1: noted\r\n")
+	require.True(t, strings.HasSuffix(stopped, "1 steps in 0s, loss 2.0000\r\n"), "%q", stopped)
+
+	finished := onTerminal(t, func(p Sink) {
+		for n := range int64(4) {
+			require.NoError(t, p.Step(step(n+1, 2)))
+		}
+		require.NoError(t, p.Done(Done{Done: true, Steps: 4, Loss: 2}))
+	})
+	require.Contains(t, finished, "step 4/4 [========] loss 2.0000")
+	require.True(t, strings.HasSuffix(finished, "4 steps in 0s, loss 2.0000\r\n"), "%q", finished)
 }
 
 func pty(t *testing.T) (master, terminal *os.File) {
@@ -321,7 +335,7 @@ func pty(t *testing.T) (master, terminal *os.File) {
 	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	require.NoError(t, err)
-	require.NoError(t, unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}))
+	require.NoError(t, unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
 	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
 	return master, terminal

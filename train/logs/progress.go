@@ -38,17 +38,28 @@ func (e *estimate) left(r Step) time.Duration {
 	return time.Duration(float64(e.last-r.Step) * e.average * float64(time.Millisecond)).Round(time.Second)
 }
 
-// line is what is said of a step: what matters most first, for a terminal cuts what it has no room for. extra comes in between.
-func line(r Step, left time.Duration, extra ...string) string {
-	parts := []string{
+// parts is what is said of a step: what matters most first, for a terminal leaves out what it has no room for. extra comes in between.
+func parts(r Step, left time.Duration, extra ...string) []string {
+	list := []string{
 		fmt.Sprintf("loss %.4f", float64(r.Loss)), fmt.Sprintf("%.0f tokens/s", float64(r.TokensPerSec)), left.String() + " left",
 	}
-	parts = append(parts, extra...)
+	list = append(list, extra...)
 	if r.MFU != nil {
-		parts = append(parts, fmt.Sprintf("MFU %.1f%%", 100*float64(*r.MFU)))
+		list = append(list, fmt.Sprintf("MFU %.1f%%", 100*float64(*r.MFU)))
 	}
-	return strings.Join(append(parts,
-		fmt.Sprintf("lr %.2e", float64(r.LR)), fmt.Sprintf("grad norm %.3f", float64(r.GradNorm)), binarySize(r.MemoryBytes)), ", ")
+	return append(list, fmt.Sprintf("lr %.2e", float64(r.LR)), fmt.Sprintf("grad norm %.3f", float64(r.GradNorm)), binarySize(r.MemoryBytes))
+}
+
+// fit joins as many parts as a line has room for, but at least one.
+func fit(parts []string, width int) string {
+	text := parts[0]
+	for _, p := range parts[1:] {
+		if len(text)+len(", ")+len(p) > width {
+			break
+		}
+		text += ", " + p
+	}
+	return text
 }
 
 // binarySize prints bytes as B, KiB, MiB, GiB or TiB.
@@ -81,7 +92,7 @@ func (p *plain) Step(r Step) error {
 	left := p.estimate.left(r)
 	if now := p.now(); r.Step == p.first+1 || r.Step == p.estimate.last || now.Sub(p.printed) >= time.Second {
 		p.printed = now
-		_, err := fmt.Fprintf(p.w, "step %d/%d: %s\n", r.Step, p.estimate.last, line(r, left))
+		_, err := fmt.Fprintf(p.w, "step %d/%d: %s\n", r.Step, p.estimate.last, strings.Join(parts(r, left), ", "))
 		return err
 	}
 	return nil
@@ -119,23 +130,28 @@ type bar struct {
 	progress *mpb.Progress
 	bar      *mpb.Bar
 	estimate estimate
-	text     atomic.Pointer[string] // read by the drawing goroutine
+	parts    atomic.Pointer[[]string] // read by the drawing goroutine
 	val      []string
+	w        io.Writer
+	summary  string // what is left to say when the bar is done
 }
 
+// barWidth is that of the bar itself, in characters.
+const barWidth = 10
+
 func newBar(w io.Writer, first, last int64) *bar {
-	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(16)), estimate: estimate{last: last}}
-	b.text.Store(new(string))
+	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(barWidth)), estimate: estimate{last: last}, w: w}
+	b.parts.Store(&[]string{""})
 	b.bar = b.progress.AddBar(last,
 		mpb.PrependDecorators(decor.CountersNoUnit("step %d/%d")),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *b.text.Load() })))
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return fit(*b.parts.Load(), s.AvailableWidth-barWidth-2) })))
 	b.bar.SetCurrent(first)
 	return b
 }
 
 func (b *bar) Step(r Step) error {
-	text := " " + line(r, b.estimate.left(r), b.val...)
-	b.text.Store(&text)
+	list := parts(r, b.estimate.left(r), b.val...)
+	b.parts.Store(&list)
 	b.bar.SetCurrent(r.Step)
 	return nil
 }
@@ -151,15 +167,18 @@ func (b *bar) Note(r Note) error {
 }
 
 func (b *bar) Done(r Done) error {
-	b.end()
-	_, err := b.progress.Write([]byte(summary(r) + "\n"))
-	return err
+	b.summary = summary(r)
+	return nil
 }
 
 func (b *bar) Close() error {
 	b.end()
 	b.progress.Wait()
-	return nil
+	if b.summary == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(b.w, b.summary)
+	return err
 }
 
 // end stops drawing, also when the run stopped early.
