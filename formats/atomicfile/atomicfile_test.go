@@ -174,3 +174,87 @@ func TestRealFolders(t *testing.T) {
 	require.True(t, atomicfile.IsTemp(".tmp-1-step"))
 	require.False(t, atomicfile.IsTemp("step"))
 }
+
+// TestWhatIsThere: what a name leads to decides what is written, and a name that can't be written is refused as itself.
+func TestWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	read := func(name string) string {
+		b, err := os.ReadFile(path(name))
+		require.NoError(t, err)
+		return string(b)
+	}
+	write := func(name, text string) error { return atomicfile.WriteFile(atomicfile.OS{}, path(name), writes(text)) }
+
+	require.NoError(t, os.WriteFile(path("private"), []byte("old"), 0o600))
+	require.NoError(t, write("private", "new"))
+	info, err := os.Stat(path("private"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode(), "permissions stay")
+
+	require.NoError(t, os.Mkdir(path("elsewhere"), 0o755))
+	require.NoError(t, os.Symlink("elsewhere/to-come", path("link")))
+	for _, text := range []string{"first", "second"} {
+		require.NoError(t, write("link", text))
+		require.Equal(t, text, read("elsewhere/to-come"))
+	}
+	link, err := os.Readlink(path("link"))
+	require.NoError(t, err)
+	require.Equal(t, "elsewhere/to-come", link)
+
+	require.NoError(t, os.Symlink("loop", path("loop")))
+	require.ErrorIs(t, write("loop", "x"), syscall.ELOOP)
+	require.EqualError(t, write("elsewhere", "x"), "write "+path("elsewhere")+": is a directory")
+	require.EqualError(t, write("no/x", "x"), "create "+path("no/x")+": no such file or directory")
+	_, err = atomicfile.OS{}.Open(dir)
+	require.ErrorIs(t, err, syscall.EISDIR)
+
+	long := strings.Repeat("n", 255)
+	require.NoError(t, write(long, "long"))
+	require.Equal(t, "long", read(long))
+	require.ErrorIs(t, write(long+"n", "x"), syscall.ENAMETOOLONG)
+
+	// A temporary name that is taken, here by a link to a file of somebody's, is not written into.
+	taken := fmt.Sprintf(".tmp-%d-x", os.Getpid())
+	require.NoError(t, os.Symlink("private", path(taken)))
+	require.NoError(t, write("x", "mine"))
+	require.Equal(t, "new", read("private"))
+	require.Equal(t, "mine", read("x"))
+	require.NoFileExists(t, path(taken))
+}
+
+// TestStreams: a pipe is written to, and never replaced by a file; so is a device.
+func TestStreams(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	got := make(chan string)
+	go func() {
+		b, err := os.ReadFile(pipe)
+		if err != nil {
+			b = []byte(err.Error())
+		}
+		got <- string(b)
+	}()
+	require.NoError(t, atomicfile.WriteFile(atomicfile.OS{}, pipe, writes("through")))
+	require.Equal(t, "through", <-got)
+	info, err := os.Stat(pipe)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeNamedPipe)
+
+	full := filepath.Join(t.TempDir(), "full") // a link, so that a fault here harms no device
+	require.NoError(t, os.Symlink("/dev/full", full))
+	if info, err := os.Stat(full); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		t.Skip("no /dev/full")
+	}
+	require.ErrorIs(t, atomicfile.WriteFile(atomicfile.OS{}, full, writes("x")), syscall.ENOSPC)
+	info, err = os.Stat(full)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeCharDevice)
+
+	spool, err := atomicfile.NewSpool(atomicfile.OS{}, full)
+	require.NoError(t, err)
+	entries, err := os.ReadDir(filepath.Dir(full))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing is put beside a device")
+	require.NoError(t, spool.Remove())
+}

@@ -6,20 +6,31 @@
 package atomicfile
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 )
 
 // FS is the part of a file system that atomic writing needs. Names are as for package os.
 type FS interface {
-	Create(name string) (File, error)           // a new or emptied file, for writing
-	Open(name string) (ReadFile, error)         // for reading
-	Mkdir(name string) error                    // one folder
-	Rename(from, to string) error               // atomic; replaces a file
-	Remove(name string) error                   // a file or an empty folder
-	SyncDir(name string) error                  // makes creations, renames and removals in a folder durable
-	ReadDir(name string) ([]fs.DirEntry, error) // sorted by name
+	Destination(name string) (Destination, error)       // what writing a file of this name is going to change
+	Create(name string, mode fs.FileMode) (File, error) // a new file in place of any of this name; mode 0: the usual permissions
+	Open(name string) (ReadFile, error)                 // for reading
+	Mkdir(name string) error                            // one folder
+	Rename(from, to string) error                       // atomic; replaces a file
+	Remove(name string) error                           // a file or an empty folder
+	SyncDir(name string) error                          // makes creations, renames and removals in a folder durable
+	ReadDir(name string) ([]fs.DirEntry, error)         // sorted by name
+}
+
+// Destination is where the bytes of a file to be written go.
+type Destination struct {
+	Name string                         // the file to replace, with symbolic links followed
+	Mode fs.FileMode                    // permissions of the file that is there; 0 when there is none
+	Open func() (io.WriteCloser, error) // not nil for what is written to and never replaced: a device, a pipe
 }
 
 // File is a file being written.
@@ -38,8 +49,62 @@ type ReadFile interface {
 // OS is the real file system.
 type OS struct{}
 
-// Create implements FS.
-func (OS) Create(name string) (File, error) { return os.Create(name) }
+// Destination implements FS.
+func (OS) Destination(name string) (Destination, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return newFile(name)
+	case err != nil:
+		return Destination{}, err
+	case info.IsDir():
+		return Destination{}, &fs.PathError{Op: "write", Path: name, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
+		return Destination{Name: name, Open: func() (io.WriteCloser, error) { return os.OpenFile(name, os.O_WRONLY, 0) }}, nil
+	}
+	if link, err := os.Lstat(name); err == nil && link.Mode()&fs.ModeSymlink != 0 {
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return Destination{}, err
+		}
+	}
+	return Destination{Name: name, Mode: info.Mode().Perm()}, nil
+}
+
+// newFile is the destination of a name that leads to no file: maybe over a symbolic link whose target is still to come.
+func newFile(name string) (Destination, error) {
+	if link, err := os.Readlink(name); err == nil {
+		if !filepath.IsAbs(link) {
+			link = filepath.Join(filepath.Dir(name), link)
+		}
+		return OS{}.Destination(link)
+	}
+	if _, err := os.Stat(filepath.Dir(name)); err != nil { // told here, where it is not yet about a temporary name
+		return Destination{}, &fs.PathError{Op: "create", Path: name, Err: errors.Unwrap(err)}
+	}
+	return Destination{Name: name}, nil
+}
+
+// Create implements FS. A file of this name was left behind by another process of the same number, or put there by somebody:
+// it is removed, not written into.
+func (OS) Create(name string, mode fs.FileMode) (File, error) {
+	const flags = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	f, err := os.OpenFile(name, flags, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		if err := os.Remove(name); err != nil {
+			return nil, err
+		}
+		f, err = os.OpenFile(name, flags, 0o666)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if mode != 0 {
+		if err := f.Chmod(mode); err != nil {
+			return nil, errors.Join(err, f.Close(), os.Remove(name))
+		}
+	}
+	return f, nil
+}
 
 // Open implements FS.
 func (OS) Open(name string) (ReadFile, error) {
@@ -49,7 +114,7 @@ func (OS) Open(name string) (ReadFile, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
 	}
 	if err != nil {
 		f.Close()

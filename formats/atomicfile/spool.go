@@ -3,6 +3,8 @@ package atomicfile
 import (
 	"bufio"
 	"io"
+	"os"
+	"path/filepath"
 )
 
 // Spool is a temporary file for data whose size must be known before the final file can be begun.
@@ -13,10 +15,17 @@ type Spool struct {
 	buffer *bufio.Writer
 }
 
-// NewSpool makes a spool beside the file that its data is for.
-func NewSpool(fsys FS, beside string) (*Spool, error) {
-	name := temp(beside + ".spool")
-	f, err := fsys.Create(name)
+// NewSpool makes a spool beside the file that its data is for, or, when that is a device or a pipe, in the folder of temporary files.
+func NewSpool(fsys FS, final string) (*Spool, error) {
+	to, err := fsys.Destination(final)
+	if err != nil {
+		return nil, err
+	}
+	if to.Open != nil {
+		to.Name = filepath.Join(os.TempDir(), filepath.Base(final))
+	}
+	name := temp(to.Name + ".spool")
+	f, err := fsys.Create(name, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -16,18 +16,42 @@ const tempPrefix = ".tmp-"
 // IsTemp reports whether a name in a folder is one of ours that was never committed.
 func IsTemp(name string) bool { return strings.HasPrefix(name, tempPrefix) }
 
-// temp is a name beside the final one. The process id keeps two processes that write one name from mixing their bytes.
+// temp is a name beside the final one. The process id keeps two processes that write one name from mixing their bytes. Names
+// have at most 255 bytes, so of a long one only the end is used.
 func temp(name string) string {
-	return filepath.Join(filepath.Dir(name), fmt.Sprintf("%s%d-%s", tempPrefix, os.Getpid(), filepath.Base(name)))
+	base := filepath.Base(name)
+	base = base[max(0, len(base)-200):]
+	return filepath.Join(filepath.Dir(name), fmt.Sprintf("%s%d-%s", tempPrefix, os.Getpid(), base))
 }
 
-// WriteFile makes the file name with what write writes, or leaves the one that was there.
+// WriteFile makes the file name with what write writes, or leaves the one that was there, whose permissions it keeps. Of a
+// symbolic link, the file behind it is replaced. A device or a pipe, such as /dev/stdout, is written to as it is.
 func WriteFile(fsys FS, name string, write func(io.Writer) error) error {
-	t := temp(name)
-	if err := writeSynced(fsys, t, write); err != nil {
+	to, err := fsys.Destination(name)
+	if err != nil {
+		return err
+	}
+	if to.Open != nil {
+		return writeStream(to, write)
+	}
+	t := temp(to.Name)
+	f, err := fsys.Create(t, to.Mode)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := writeSynced(f, write); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", name, err), discard(fsys, t))
 	}
-	return commit(fsys, t, name)
+	return commit(fsys, t, to.Name)
+}
+
+// writeStream writes to what has neither an old content nor durability.
+func writeStream(to Destination, write func(io.Writer) error) error {
+	w, err := to.Open()
+	if err != nil {
+		return err
+	}
+	return fill(w, write, func() error { return nil })
 }
 
 // commit gives a finished temporary its final name.
@@ -38,21 +62,20 @@ func commit(fsys FS, temp, name string) error {
 	return fsys.SyncDir(filepath.Dir(name))
 }
 
-// writeSynced creates a file, writes it through a buffer, and makes its bytes durable.
-func writeSynced(fsys FS, name string, write func(io.Writer) error) error {
-	f, err := fsys.Create(name)
-	if err != nil {
-		return err
-	}
-	buffer := bufio.NewWriterSize(f, 1<<20)
-	err = write(buffer)
+// writeSynced writes a new file through a buffer, makes its bytes durable, and closes it.
+func writeSynced(f File, write func(io.Writer) error) error { return fill(f, write, f.Sync) }
+
+// fill writes through a buffer, calls sync, and closes.
+func fill(w io.WriteCloser, write func(io.Writer) error, sync func() error) error {
+	buffer := bufio.NewWriterSize(w, 1<<20)
+	err := write(buffer)
 	if err == nil {
 		err = buffer.Flush()
 	}
 	if err == nil {
-		err = f.Sync()
+		err = sync()
 	}
-	if closeErr := f.Close(); err == nil {
+	if closeErr := w.Close(); err == nil {
 		err = closeErr
 	}
 	return err
@@ -92,7 +115,11 @@ func JoinFolder(fsys FS, name string) *Folder {
 
 // Write writes one file of the folder.
 func (f *Folder) Write(name string, write func(io.Writer) error) error {
-	return writeSynced(f.fsys, filepath.Join(f.temp, name), write)
+	file, err := f.fsys.Create(filepath.Join(f.temp, name), 0)
+	if err != nil {
+		return err
+	}
+	return writeSynced(file, write)
 }
 
 // Commit makes the folder's entries durable and gives it its name.

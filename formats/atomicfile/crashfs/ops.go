@@ -12,8 +12,13 @@ import (
 	"blutrain/formats/atomicfile"
 )
 
-// Create implements atomicfile.FS. Emptying a file that exists is modelled as a new file under its name.
-func (f *FS) Create(name string) (atomicfile.File, error) {
+// Destination implements atomicfile.FS: there are no links, devices or permissions.
+func (f *FS) Destination(name string) (atomicfile.Destination, error) {
+	return atomicfile.Destination{Name: name}, nil
+}
+
+// Create implements atomicfile.FS. A file that exists gives its name to the new one.
+func (f *FS) Create(name string, _ fs.FileMode) (atomicfile.File, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, err := f.find("create", filepath.Dir(name)); err != nil {
