@@ -143,16 +143,6 @@ func (p *Point) columnInside() *ir.Value {
 	return p.B.Compare("lo", p.B.AddI(p.part.col, p.dCol), p.B.I32(p.part.n))
 }
 
-// LoadRow reads one f32 for the point's row: a scale.
-func (p *Point) LoadRow(param int) *ir.Value {
-	key := address{param, -1, 4}
-	t := p.part
-	if t.bases[key] == nil {
-		t.bases[key] = p.B.MulWide(t.row, 4, t.params[param])
-	}
-	return p.B.Load(t.bases[key], p.B.Ctx.F32(), 1, ptx.Access{Space: "global", Offset: 4 * p.dRow, If: p.inside})
-}
-
 // Store writes the point's elements to a row-major matrix with N columns, rounded to elem.
 func (p *Point) Store(param int, elem ir.FloatKind, xs []*ir.Value) {
 	size := int(ir.ByteSize(p.B.Ctx.Float(elem)))

@@ -1,0 +1,221 @@
+package blublas
+
+import (
+	"blutrain/dialects/ptx"
+	"blutrain/ir"
+)
+
+// A warp stages 16 rows of 64 results. Their 16-byte columns are exclusive-ored with the row, see staged, so that the
+// lanes that write and those that read at one time are in different banks.
+const (
+	chunk       = 64
+	stagedPitch = chunk * 4
+	warpStaging = 16 * stagedPitch
+)
+
+// staged is where the result at (row, col) is staged.
+func staged(row, col int) int { return row*stagedPitch + (col/4^2*(row&3))*16 + col%4*4 }
+
+// store takes the results from the accumulators' layout to whole rows through shared memory, a warp's 16 rows and 64
+// columns at a time, and hands them to the epilogue.
+func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value) {
+	b := w.b
+	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
+	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(w.warp, -4), warpStaging))
+	width := w.pointWidth()
+	perRow := min(chunk/width, 32)
+	laneRow, laneCol := b.DivI(w.lane, perRow), b.MulI(b.Binary(ptx.And, w.lane, b.I32(perRow-1)), width)
+	write, read := w.stagingWrites(mine), w.stagingReads(mine, laneRow, laneCol)
+	e := w.Epilogue
+	if w.SplitK > 1 {
+		e = partials
+	}
+	for m, v := range acc {
+		first := b.Add(b.Add(at.row, row), b.AddI(b.MulI(inGroup, 16), 64*m))
+		p := newPart(b, b.Add(first, laneRow), b.Add(at.col, laneCol), w.M, w.N, width, w.epilogue)
+		if w.SplitK > 1 {
+			p.stored = b.Add(p.row, b.MulI(at.split, w.M))
+		}
+		for c := 0; c < w.BN; c += chunk {
+			pts := w.points(p, c, perRow)
+			ahead := w.ahead(e)
+			e.prefetch(pts[:ahead])
+			w.stage(write, v, c)
+			for i, pt := range pts {
+				if i > 0 && i%ahead == 0 {
+					e.prefetch(pts[i:min(i+ahead, len(pts))])
+				}
+				x := b.Load(read(pt.dRow), b.Ctx.F32(), width, ptx.Access{Space: "shared", Offset: pt.dRow*stagedPitch + (pt.dCol-c)*4})
+				e.Apply(pt, b.Scalars(x))
+			}
+		}
+		if e.Sums {
+			w.finishSums(p, consumer, inGroup, mine, b.DivI(b.AddI(b.Add(at.row, row), 64*m), 64), at.col)
+		}
+	}
+}
+
+// ahead is how many points' reads may be on their way at one time: what fits beside the accumulators and what else a
+// thread has to remember.
+func (w *wgmma) ahead(e Epilogue) int {
+	const others = 56
+	_, registers := w.registers()
+	if registers == 0 {
+		registers = 240
+	}
+	accumulators := w.rowsPerConsumer() * w.BN / 128
+	return max(1, min(8, (registers-others-accumulators)/(4*max(1, len(e.Reads)))))
+}
+
+// pointWidth is how many elements of a row the epilogue gets at a time.
+func (g Gemm) pointWidth() int {
+	if g.N%4 == 0 {
+		return 4
+	}
+	return 1
+}
+
+// stagingWrites gives where a lane stages the first two results of the accumulators' blocks of 8 columns, for each block
+// mod 4; later blocks are 128 bytes further, later rows at a multiple of 4 too.
+func (w *wgmma) stagingWrites(mine *ir.Value) [4]*ir.Value {
+	b := w.b
+	row, pair := b.DivI(w.lane, 4), b.Binary(ptx.And, w.lane, b.I32(3))
+	start := b.Add(b.Add(mine, b.MulI(row, stagedPitch)), b.Add(b.MulI(b.DivI(pair, 2), 16), b.MulI(b.Binary(ptx.And, pair, b.I32(1)), 8)))
+	var at [4]*ir.Value
+	for j := range at {
+		at[j] = b.Add(start, b.MulI(b.Binary(ptx.Xor, b.Binary(ptx.And, row, b.I32(3)), b.I32(j)), 32))
+	}
+	return at
+}
+
+// stagingReads gives where a lane reads its first point, for rows that are `dRow` further but for a multiple of 4.
+func (w *wgmma) stagingReads(mine, laneRow, laneCol *ir.Value) func(dRow int) *ir.Value {
+	b := w.b
+	start := b.Add(b.Add(mine, b.MulI(laneRow, stagedPitch)), b.MulI(b.Binary(ptx.And, laneCol, b.I32(3)), 4))
+	at := map[int]*ir.Value{}
+	return func(dRow int) *ir.Value {
+		if at[dRow&3] == nil {
+			row := b.Binary(ptx.And, b.AddI(laneRow, dRow&3), b.I32(3))
+			at[dRow&3] = b.Add(start, b.MulI(b.Binary(ptx.Xor, b.DivI(laneCol, 4), b.MulI(row, 2)), 16))
+		}
+		return at[dRow&3]
+	}
+}
+
+// stage writes a warp's 16 x 64 results from column c on to its staging.
+func (w *wgmma) stage(write [4]*ir.Value, acc *ir.Value, c int) {
+	b := w.b
+	b.Do(ptx.WarpSync, nil) // what was there has been read
+	for j := range chunk / 8 {
+		for half := range 2 {
+			i := 4*(c/8+j) + 2*half
+			pair := b.Vector(b.Extract(acc, i), b.Extract(acc, i+1))
+			b.Store(write[j%4], pair, ptx.Access{Space: "shared", Offset: half*8*stagedPitch + j/4*128})
+		}
+	}
+	b.Do(ptx.WarpSync, nil)
+}
+
+// points lists a lane's points in a staged chunk.
+func (w *wgmma) points(p *part, c, perRow int) []*Point {
+	b := w.b
+	var pts []*Point
+	rows := 32 / perRow // that a warp covers at once
+	var inColumns []*ir.Value
+	cols := []int{c}
+	if p.width == 1 {
+		cols = []int{c, c + 32}
+	}
+	edgeM, edgeN := w.M%(w.BM*w.Cluster) != 0, w.N%w.BN != 0
+	for _, col := range cols {
+		var in *ir.Value
+		if edgeN {
+			in = b.Compare("lo", b.AddI(p.col, col), b.I32(w.N))
+		}
+		inColumns = append(inColumns, in)
+	}
+	for r := 0; r < 16; r += rows {
+		var inRow *ir.Value
+		if edgeM {
+			inRow = b.Compare("lo", b.AddI(p.row, r), b.I32(w.M))
+		}
+		for i, col := range cols {
+			pts = append(pts, p.point(r, col, both(b, inRow, inColumns[i])))
+		}
+	}
+	return pts
+}
+
+func both(b *ptx.Builder, p, q *ir.Value) *ir.Value {
+	switch {
+	case p == nil:
+		return q
+	case q == nil:
+		return p
+	}
+	return b.And(p, q)
+}
+
+// SumRows is how many rows of the result each row of SumColumns adds up.
+func (g Gemm) SumRows() int { return 64 }
+
+// finishSums adds up the columns of a consumer's 64 rows in a fixed order and stores them: each warp stages its sums, then
+// each thread adds up some columns.
+func (w *wgmma) finishSums(p *part, consumer, inGroup, mine, block, col *ir.Value) {
+	b := w.b
+	id := b.AddI(consumer, 1)
+	thread := b.Add(b.MulI(inGroup, 32), w.lane)
+	first := b.Add(b.Sub(mine, b.MulI(inGroup, warpStaging)), b.MulI(thread, 4))
+	inRows := b.Compare("lo", b.MulI(block, 64), b.I32(w.M))
+	for param := range w.epilogue {
+		if !w.sumWarp(p, param, mine) {
+			continue
+		}
+		b.Do(ptx.Sync, []*ir.Value{id}, "threads", 128)
+		to := b.MulWide(b.Add(b.Add(b.MulI(block, w.N), col), thread), 4, w.epilogue[param])
+		for c := 0; c < w.BN; c += 128 {
+			in := b.And(inRows, b.Compare("lo", b.Add(b.AddI(col, c), thread), b.I32(w.N)))
+			if c+128 > w.BN {
+				in = b.And(in, b.Compare("lo", thread, b.I32(w.BN-c)))
+			}
+			total := b.Load(first, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: 4 * c})
+			for i := 1; i < 4; i++ {
+				total = b.Binary(ptx.Add, total, b.Load(first, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: 4*c + i*warpStaging}))
+			}
+			b.Store(to, total, ptx.Access{Space: "global", Offset: 4 * c, If: in})
+		}
+		b.Do(ptx.Sync, []*ir.Value{id}, "threads", 128)
+	}
+}
+
+// sumWarp adds the sums of the lanes that have the same columns and writes a warp's sums to its staging; false where the
+// epilogue sums nothing for that parameter.
+func (w *wgmma) sumWarp(p *part, param int, mine *ir.Value) bool {
+	b := w.b
+	any := false
+	for c := range w.BN {
+		key := columnLoad{param, c}
+		sums := p.sums[key]
+		if sums == nil {
+			continue
+		}
+		delete(p.sums, key)
+		if !any {
+			b.Do(ptx.WarpSync, nil)
+		}
+		any = true
+		if p.width == 1 {
+			b.Store(b.Add(mine, b.MulI(w.lane, 4)), sums[0], ptx.Access{Space: "shared", Offset: 4 * c})
+			continue
+		}
+		for i, s := range sums {
+			sums[i] = b.Binary(ptx.Add, s, b.Do(ptx.Shuffle, []*ir.Value{s, b.I32(16)}, "mode", "bfly").Result(0))
+		}
+		at := b.Add(mine, b.MulI(b.Binary(ptx.And, w.lane, b.I32(15)), 16))
+		b.Store(at, b.Vector(sums...), ptx.Access{Space: "shared", Offset: 4 * c, If: b.Compare("lo", w.lane, b.I32(16))})
+	}
+	return any
+}
+
+// partials is the epilogue of one part of K: its product goes to [SplitK, M, N].
+var partials = Epilogue{Key: "partial", Params: []string{"partials"}, Apply: func(p *Point, x []*ir.Value) { p.Store(0, ir.F32, x) }}
