@@ -193,17 +193,22 @@ func (s *server) gather(ctx context.Context) (guests []*guest, v verdict, err er
 	var refused []string
 	timer := time.NewTimer(c.Timeout)
 	defer timer.Stop()
-	for missing := c.Size - 1; missing > 0; {
+	missing := c.Size - 1
+	depart := func(g *guest) {
+		guests[g.Rank], left[g.Rank] = nil, g.Process
+		missing++
+	}
+	for missing > 0 {
 		select {
 		case g := <-s.arrived:
+			s.settle(g.Rank, guests, depart)
 			if v.Errors = s.belongs(g, guests); v.Errors != nil {
 				return append(guests, g), v, nil
 			}
 			guests[g.Rank] = g
 			missing--
 		case g := <-s.departed:
-			guests[g.Rank], left[g.Rank] = nil, g.Process
-			missing++
+			depart(g)
 		case r := <-s.refused:
 			if len(refused) < 3 {
 				refused = append(refused, r)
@@ -219,6 +224,24 @@ func (s *server) gather(ctx context.Context) (guests []*guest, v verdict, err er
 	v.Meeting.Session, err = newSession()
 	v.Meeting.Peers = addresses(c, guests)
 	return guests, v, err
+}
+
+// handover is how long a rank that comes a second time is given for its first connection to be seen to end: a restarted
+// rank can be here before the end of the one it replaces.
+const handover = 2 * time.Second
+
+// settle takes note of ranks that have gone until rank r has, or the handover is over.
+func (s *server) settle(r int, guests []*guest, depart func(*guest)) {
+	timer := time.NewTimer(handover)
+	defer timer.Stop()
+	for r > 0 && r < len(guests) && guests[r] != nil {
+		select {
+		case g := <-s.departed:
+			depart(g)
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 // belongs says what is wrong with a rank that has come.
