@@ -14,6 +14,7 @@ type layout struct {
 	threads int
 	tr, tc  int
 	vr, v   int
+	perSM   int // blocks of threads that a multiprocessor should have room for at once; 0: not said
 }
 
 // The elements of its largest block that a thread should have, and can have at most.
@@ -43,10 +44,11 @@ func powerOf2(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 // chooseLayout looks at the blocks of a kernel.
 func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
-	rows, cols, product, scatter := 1, 1, false, 0
+	rows, cols, product, whole, scatter := 1, 1, false, false, 0
 	var largest *ir.Op
 	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
 		product = product || op.Is(tile.Dot) || op.Is(tile.Contract)
+		whole = whole || op.Is(tile.Contract)
 		if op.Is(tile.ScatterAdd) {
 			scatter = int(op.Attrs().IntOr("cols", 1))
 		}
@@ -70,6 +72,9 @@ func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
 		y = loopLayout(rows, cols, vectors(kernel, align, cols))
 	}
 	y.threads = y.tr * y.tc
+	if whole && y.threads == 256 {
+		y.perSM = 2 // one computes while the other waits for memory
+	}
 	if y.rows(rows)*y.cols(cols) > maxElems {
 		return y, largest.Errorf("%s: a block of %dx%d elements is too large for the registers of a block of threads", largest.Name(), rows, cols)
 	}

@@ -122,7 +122,7 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 		return err
 	}
 	at := ir.NewBuilder(c, nil).Before(kernel).At(kernel.Loc())
-	l.b = ptx.NewKernel(at, ptx.Config{Name: ir.SymName(kernel), Target: target, Threads: l.threads}, params...)
+	l.b = ptx.NewKernel(at, ptx.Config{Name: ir.SymName(kernel), Target: target, Threads: l.threads, BlocksPerSM: l.perSM}, params...)
 	args := l.b.Kernel.Body().Args()
 	for i, v := range append(ins, outs...) {
 		a := int64(Alignment)

@@ -85,7 +85,7 @@ func (l *lowering) outer(y *block, acc, a, b []*ir.Value) []*ir.Value {
 }
 
 // depthStep is the elements of the contracted dimension that are in shared memory at a time.
-const depthStep = 16
+const depthStep = 8
 
 // contract multiplies panels of two references: step by step both are copied to shared memory, what comes next being
 // fetched to registers meanwhile.

@@ -3,10 +3,14 @@
 package device
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"blutrain/artifact"
 	"blutrain/runtime"
+	"blutrain/runtime/cuda"
 	"blutrain/runtime/host"
 	"blutrain/runtime/ref"
 )
@@ -20,15 +24,42 @@ var targets = map[string]struct {
 	"ref": {"ref", ref.Open},
 }
 
+// gpus is the target, and the device, of programs for NVIDIA GPUs: cuda, or cuda:1 for the second.
+const gpus = "cuda"
+
+// openGPU opens an artifact on the GPU that the device names.
+func openGPU(a *artifact.Artifact, device string, opts runtime.Options) (runtime.Program, error) {
+	name, number, numbered := strings.Cut(cmp.Or(device, gpus), ":")
+	if name != gpus {
+		return nil, wrongDevice(a, gpus, device)
+	}
+	ordinal := 0
+	if numbered {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("device %q: expected cuda, or cuda:N with the number of a GPU", device)
+		}
+		ordinal = n
+	}
+	return cuda.OpenProgram(a, ordinal, opts)
+}
+
+func wrongDevice(a *artifact.Artifact, has, device string) error {
+	return fmt.Errorf("the artifact was compiled for target %q and runs on device %q, not on %q: compile it with --target for that device",
+		a.Manifest.Target, has, device)
+}
+
 // Open opens an artifact on a device; an empty name stands for the one the artifact was compiled for.
 func Open(a *artifact.Artifact, device string, opts runtime.Options) (runtime.Program, error) {
+	if a.Manifest.Target == gpus {
+		return openGPU(a, device, opts)
+	}
 	t, ok := targets[a.Manifest.Target]
 	if !ok {
-		return nil, fmt.Errorf("the artifact was compiled for target %q, which this program has no device for (cpu and ref are known)", a.Manifest.Target)
+		return nil, fmt.Errorf("the artifact was compiled for target %q, which this program has no device for (cpu, cuda and ref are known)", a.Manifest.Target)
 	}
 	if device != "" && device != t.device {
-		return nil, fmt.Errorf("the artifact was compiled for target %q and runs on device %q, not on %q: compile it with --target for that device",
-			a.Manifest.Target, t.device, device)
+		return nil, wrongDevice(a, t.device, device)
 	}
 	return t.open(a, opts)
 }

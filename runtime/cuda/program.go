@@ -1,0 +1,255 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"blutrain/artifact"
+	"blutrain/dialects"
+	"blutrain/dialects/exec"
+	"blutrain/ir"
+	"blutrain/runtime"
+	"blutrain/runtime/alloc"
+)
+
+// program is an artifact opened on a GPU: a runtime.Program and a runtime.Tracer.
+type program struct {
+	manifest *artifact.Manifest
+	artifact *artifact.Artifact
+	options  runtime.Options
+	ctx      *Context
+	stream   *Stream
+	pool     *alloc.Pool
+	cache    *cubins
+
+	kernels   map[string]*kernel
+	functions map[string]*function
+	states    map[string]Pointer
+	arena     Pointer
+	workspace Pointer
+	errors    Pointer // error records of the function that runs
+	spare     int64   // bytes of workspace
+	ordered   []*Module
+}
+
+// OpenProgram prepares an artifact's program to run on a GPU, the one of that number.
+func OpenProgram(a *artifact.Artifact, ordinal int, opts runtime.Options) (runtime.Program, error) {
+	module, err := parseProgram(a)
+	if err != nil {
+		return nil, err
+	}
+	driver, err := Open()
+	if err != nil {
+		return nil, err
+	}
+	devices, err := driver.Devices()
+	if err != nil {
+		return nil, err
+	}
+	if ordinal < 0 || ordinal >= len(devices) {
+		return nil, fmt.Errorf("there is no GPU %d: this machine has %d", ordinal, len(devices))
+	}
+	version, err := driver.Version()
+	if err != nil {
+		return nil, err
+	}
+	if err := suits(a.Manifest.Arch, devices[ordinal], version); err != nil {
+		return nil, err
+	}
+	ctx, err := devices[ordinal].Open()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{manifest: &a.Manifest, artifact: a, options: opts, ctx: ctx, kernels: map[string]*kernel{}, functions: map[string]*function{}, states: map[string]Pointer{}}
+	p.cache = newCubins(ctx, version, warnOnce())
+	if err := p.load(module); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func parseProgram(a *artifact.Artifact) (*ir.Op, error) {
+	text, ok := a.File(artifact.ProgramName)
+	if !ok {
+		return nil, fmt.Errorf("the artifact has no %s", artifact.ProgramName)
+	}
+	c := dialects.NewContext()
+	module, err := ir.Parse(c, artifact.ProgramName, text)
+	if err != nil {
+		return nil, err
+	}
+	return module, ir.Verify(c, module)
+}
+
+// oldestDriver is the first that knows the PTX version kernels are written in, 8.0.
+const oldestDriver = 12000
+
+// suits reports why a GPU or its driver can't run kernels made for an arch.
+func suits(arch string, d *Device, driver int) error {
+	need := map[string]int{"sm_80": 80, "sm_89": 89, "sm_90a": 90}[arch]
+	have := 10*d.Major + d.Minor
+	switch {
+	case need == 0:
+		return fmt.Errorf("the artifact was compiled for arch %q, which this program doesn't know", arch)
+	case have < need || arch == "sm_90a" && have != 90:
+		return fmt.Errorf("the artifact was compiled for %s; GPU %d (%s) is of compute capability %d.%d: compile it with another --arch", arch, d.Ordinal, d.Name, d.Major, d.Minor)
+	case driver < oldestDriver:
+		return fmt.Errorf("the NVIDIA driver is too old: it knows CUDA %d.%d, kernels need 12.0", driver/1000, driver%1000/10)
+	}
+	return nil
+}
+
+// warnOnce tells a person on standard error what it is given the first time.
+func warnOnce() func(string) {
+	var once sync.Once
+	return func(text string) { once.Do(func() { fmt.Fprintln(os.Stderr, "warning: "+text) }) }
+}
+
+func (p *program) load(module *ir.Op) (err error) {
+	if p.stream, err = p.ctx.NewStream(); err != nil {
+		return err
+	}
+	b, err := newBacking(p.ctx)
+	if err != nil {
+		return err
+	}
+	if p.pool, err = alloc.New(b, 2*p.ctx.Device.Memory); err != nil {
+		return err
+	}
+	for _, s := range p.manifest.States {
+		what := map[artifact.Role]string{artifact.Param: "parameters", artifact.Gradient: "gradients", artifact.Optimizer: "optimizer state"}[s.Role]
+		if what == "" {
+			what = "other state"
+		}
+		if p.states[s.Name], err = p.alloc(s.Bytes(), what); err != nil {
+			return err
+		}
+		if err := p.zero(p.states[s.Name], s.Bytes()); err != nil {
+			return err
+		}
+	}
+	return p.loadProgram(module)
+}
+
+// alloc takes memory from the pool.
+func (p *program) alloc(bytes int64, holder string) (Pointer, error) {
+	at, err := p.pool.Alloc(bytes, holder)
+	var out *alloc.Error
+	if errors.As(err, &out) {
+		free, total, infoErr := p.ctx.MemoryInfo()
+		if infoErr == nil {
+			err = fmt.Errorf("GPU %d (%s), %d of %d MiB free: %w; a smaller batch (bluc compile --set B=...) or --recompute full needs less",
+				p.ctx.Device.Ordinal, p.ctx.Device.Name, free>>20, total>>20, err)
+		}
+	}
+	return Pointer(at), err
+}
+
+// zero clears memory whose pieces are multiples of 256 bytes.
+func (p *program) zero(at Pointer, bytes int64) error { return p.fill(at, 0, (bytes+3)/4) }
+
+func (p *program) fill(at Pointer, word uint32, words int64) error {
+	if words == 0 {
+		return nil
+	}
+	return p.stream.Fill(at, word, words)
+}
+
+// loadProgram decodes kernels and functions, and allocates what they share.
+func (p *program) loadProgram(module *ir.Op) error {
+	arena, records := int64(0), 0
+	for op := range module.Body().Ops() {
+		switch {
+		case op.Is(exec.Kernel):
+			k, err := p.decodeKernel(op)
+			if err != nil {
+				return err
+			}
+			p.kernels[k.name] = k
+			p.spare = max(p.spare, k.workspace*int64(k.blocks))
+		case op.Is(exec.Func):
+			arena = max(arena, op.Attrs().IntOr("arena", 0))
+		}
+	}
+	var err error
+	if p.arena, err = p.alloc(arena, "the arena"); err != nil {
+		return err
+	}
+	if p.workspace, err = p.alloc(p.spare, "workspace of kernels"); err != nil {
+		return err
+	}
+	for op := range module.Body().Ops() {
+		if !op.Is(exec.Func) {
+			continue
+		}
+		f, err := p.decodeFunction(op)
+		if err != nil {
+			return fmt.Errorf("function %s: %w", ir.SymName(op), err)
+		}
+		p.functions[f.name] = f
+		records = max(records, len(f.records))
+	}
+	p.errors, err = p.alloc(int64(8*records), "error records")
+	return err
+}
+
+// Manifest is the artifact's manifest.
+func (p *program) Manifest() *artifact.Manifest { return p.manifest }
+
+// MemoryInUse is the bytes of device memory that are mapped.
+func (p *program) MemoryInUse() int64 { return p.pool.Mapped() }
+
+// Close gives everything back.
+func (p *program) Close() error {
+	var faults []error
+	for _, f := range p.functions {
+		faults = append(faults, f.close())
+	}
+	for _, m := range p.ordered {
+		faults = append(faults, m.Close())
+	}
+	if p.stream != nil {
+		faults = append(faults, p.stream.Close())
+	}
+	if p.pool != nil {
+		faults = append(faults, p.pool.Close())
+	}
+	return errors.Join(append(faults, p.ctx.Close())...)
+}
+
+// ReadState copies a state to dst.
+func (p *program) ReadState(name string, dst []byte) error {
+	at, err := p.state(name, len(dst))
+	if err != nil {
+		return err
+	}
+	if err := p.stream.Synchronize(); err != nil {
+		return err
+	}
+	return p.ctx.Download(dst, at)
+}
+
+// WriteState copies src to a state.
+func (p *program) WriteState(name string, src []byte) error {
+	at, err := p.state(name, len(src))
+	if err != nil {
+		return err
+	}
+	if err := p.stream.Synchronize(); err != nil {
+		return err
+	}
+	return p.ctx.Upload(at, src)
+}
+
+func (p *program) state(name string, n int) (Pointer, error) {
+	at, ok := p.states[name]
+	if !ok {
+		return 0, fmt.Errorf("no state %q", name)
+	}
+	if s, _ := p.manifest.State(name); int64(n) != s.Bytes() {
+		return 0, fmt.Errorf("state %q has %d bytes, not %d", name, s.Bytes(), n)
+	}
+	return at, nil
+}

@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/dialects"
+	"blutrain/dialects/mem"
+	"blutrain/dialects/ptx"
+	"blutrain/dialects/tile"
+	"blutrain/driver"
+	"blutrain/ir"
+	"blutrain/lower/buffers"
+	"blutrain/lower/kernels"
+	lowerptx "blutrain/lower/ptx"
+	"blutrain/lower/ptx/emulate"
+	"blutrain/lower/share"
+)
+
+// The checked-in tile kernels as PTX, emulated: the reference's values to float32 accuracy, no access outside memory and
+// no conflict between threads.
+func TestTileKernelsAsPTX(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "lit", "tile", "*.mlir"))
+	require.NoError(t, err)
+	files = append(files, filepath.Join("testdata", "products.mlir"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range kernelNames(t, text) {
+			if name == "gemm_bias_gelu" {
+				continue // split planes with a body of its own
+			}
+			t.Run(name, func(t *testing.T) {
+				c := dialects.NewContext()
+				module, err := ir.Parse(c, file, text)
+				require.NoError(t, err)
+				emulateKernel(t, c, module, ir.LookupSymbol(module, name))
+			})
+		}
+	}
+}
+
+// Every kernel of small examples as PTX, emulated, with sizes that blocks don't divide and blocks cut small.
+func TestModelKernelsAsPTX(t *testing.T) {
+	tiny := kernels.CUDA()
+	tiny.BlockElems, tiny.RowElems, tiny.ColumnElems, tiny.Panels, tiny.PanelRows, tiny.ScatterCols = 48, 24, 6, 3, 2, 5
+	tiny.GemmRows, tiny.GemmCols, tiny.Queries, tiny.Keys = 12, 20, 6, 5
+	for _, m := range []struct {
+		file string
+		set  map[string]float64
+	}{
+		{"gpt2.blu", map[string]float64{"V": 37, "T": 12, "L": 1, "H": 2, "C": 20, "B": 2, "S": 11}},
+		{"gpt2.blu", map[string]float64{"V": 320, "T": 64, "L": 1, "H": 2, "C": 64, "B": 1, "S": 64}},
+		{"llama.blu", map[string]float64{"V": 41, "L": 1, "H": 4, "K": 2, "C": 24, "F": 36, "B": 2, "S": 9}},
+		{"mlp.blu", nil},
+	} {
+		for name, target := range map[string]kernels.Target{"whole": kernels.CUDA(), "tiny": tiny} {
+			t.Run(fmt.Sprint(m.file, m.set["V"], name), func(t *testing.T) {
+				t.Parallel()
+				src, err := os.ReadFile(filepath.Join("..", "..", "examples", m.file))
+				require.NoError(t, err)
+				set := m.set
+				if set == nil {
+					set = map[string]float64{"B": 6}
+				}
+				r, err := driver.Compile(m.file, src, driver.Options{Target: "cuda", Set: set, CompileTo: "graph"})
+				require.NoError(t, err)
+				require.NoError(t, kernels.Run(r.Ctx, r.Module, target))
+				require.NoError(t, buffers.Run(r.Ctx, r.Module, buffers.Options{Align: 256}))
+				var all []*ir.Op
+				for op := range r.Module.Body().Ops() {
+					if op.Is(tile.Kernel) {
+						all = append(all, op)
+					}
+				}
+				for _, k := range all {
+					t.Run(ir.SymName(k), func(t *testing.T) { emulateKernel(t, r.Ctx, r.Module, k) })
+				}
+			})
+		}
+	}
+}
+
+// emulateKernel evaluates a kernel, lowers it, and runs that.
+func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
+	ins, outs := tile.Refs(kernel)
+	r := rand.New(rand.NewPCG(7, 8))
+	low, high := integers(kernel, ins)
+	var args []ir.Datum
+	for i, v := range ins {
+		args = append(args, Random(r, v.Type(), low[i], high[i]))
+	}
+	shared := share.Shared(kernel)
+	for i := range shared {
+		shared[i][1] -= len(ins)
+	}
+	want, err := tile.RunShared(&ir.Interp{Ctx: c, Module: module}, kernel, args, shared)
+	require.NoError(t, err)
+
+	one := ir.NewBuilder(c, nil).Before(kernel)
+	copied := kernel.Clone(c, map[*ir.Value]*ir.Value{})
+	one.Insert(copied)
+	name := ir.SymName(kernel) + ".emulated"
+	copied.SetAttr("sym_name", c.String(name))
+	require.NoError(t, lowerptx.Kernel(c, copied, ptx.SM90A))
+	lowered := ir.LookupSymbol(module, name)
+	defer lowered.Erase()
+	require.NoError(t, ir.Verify(c, lowered))
+
+	m := &emulate.Memory{}
+	var params []uint64
+	buffers := make([]*emulate.Buffer, len(ins)+len(outs))
+	for i, v := range append(ins, outs...) {
+		t := v.Type().(*ir.MemRefType)
+		buffers[i] = m.Alloc(int(bytesOf(t)))
+		for k := range buffers[i].Data {
+			buffers[i].Data[k] = []byte{0xc0, 0x7f}[k&1]
+		}
+		if i < len(ins) {
+			fill(buffers[i], t, args[i].(*ir.Tensor))
+		}
+		params = append(params, buffers[i].Base)
+	}
+	for _, p := range shared {
+		params[len(ins)+p[1]] = params[p[0]]
+		buffers[len(ins)+p[1]] = buffers[p[0]]
+	}
+	errors := m.Alloc(4096)
+	for i := range errors.Data {
+		errors.Data[i] = 0xff
+	}
+	if lowered.Attr(lowerptx.ErrorsAttr) != nil {
+		params = append(params, errors.Base)
+	}
+	blocks := int(lowered.Attrs().IntOr(lowerptx.BlocksAttr, 1))
+	if n, ok := lowered.Attrs().Int(lowerptx.WorkspaceAttr); ok {
+		params = append(params, m.Alloc(int(n)*blocks).Base)
+	}
+	require.NoError(t, emulate.Launch(m, lowered, blocks, params))
+	require.Equal(t, ^uint64(0), binary.LittleEndian.Uint64(errors.Data), "an index is out of range")
+	for i, v := range outs {
+		near(t, fmt.Sprint("out", i), want[i].(*ir.Tensor), read(buffers[len(ins)+i], v.Type().(*ir.MemRefType)), 2e-5)
+	}
+}
+
+// integers is the range of random integers for each input: indices stay within what they index.
+func integers(kernel *ir.Op, ins []*ir.Value) (low, high []int) {
+	n := 9
+	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
+		switch op.Def() {
+		case tile.Gather:
+			n = min(n, int(op.Operand(0).Shape()[0])-1)
+		case tile.Pick:
+			s := op.Operand(0).Shape()
+			n = min(n, int(s[len(s)-1])-1)
+		case tile.ScatterAdd:
+			n = min(n, int(op.Operand(3).Shape()[0])-1)
+		}
+		return ir.Advance
+	})
+	for range ins {
+		low, high = append(low, 0), append(high, n)
+	}
+	return low, high
+}
+
+// bytesOf is the memory that a reference reaches over.
+func bytesOf(t *ir.MemRefType) int64 {
+	strides, _ := mem.Layout(t)
+	n := int64(1)
+	for i, s := range strides {
+		n += (t.Shape[i] - 1) * s
+	}
+	return n * ir.ByteSize(t.Elem)
+}
+
+// eachElement calls f for every element of a reference with its place in bytes.
+func eachElement(t *ir.MemRefType, f func(i int, at int64)) {
+	strides, _ := mem.Layout(t)
+	for i := range ir.NumElements(t.Shape) {
+		at, rest := int64(0), i
+		for d := len(t.Shape) - 1; d >= 0; d-- {
+			at += rest % t.Shape[d] * strides[d]
+			rest /= t.Shape[d]
+		}
+		f(int(i), at*ir.ByteSize(t.Elem))
+	}
+}
+
+func fill(b *emulate.Buffer, t *ir.MemRefType, x *ir.Tensor) {
+	eachElement(t, func(i int, at int64) { copy(b.Data[at:], ir.EncodeElement(nil, t.Elem, x.Data[i])) })
+}
+
+func read(b *emulate.Buffer, t *ir.MemRefType) *ir.Tensor {
+	x := ir.NewTensor(t.Elem, t.Shape...)
+	eachElement(t, func(i int, at int64) {
+		x.Data[i] = ir.DecodeElement(t.Elem, string(b.Data[at:at+ir.ByteSize(t.Elem)]))
+	})
+	return x
+}
