@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"blutrain/blublas"
 	"blutrain/dialects/ptx"
@@ -65,54 +63,15 @@ func ampere(p blublas.Precision, bn, stages, split int) blublas.Gemm {
 	return blublas.Gemm{Precision: p, Unit: blublas.MMA, Target: ptx.SM80, BM: 128, BN: bn, BK: depth, Stages: stages, SplitK: split}
 }
 
-// tilings lists the tile shapes that are tried for a precision.
-func tilings(p blublas.Precision, older bool) []blublas.Gemm {
-	if older && p != blublas.FP32Strict {
-		return []blublas.Gemm{ampere(p, 128, 3, 1), ampere(p, 128, 4, 1), ampere(p, 256, 3, 1), ampere(p, 256, 2, 1)}
+// candidates lists what is tried for a shape, by predicted time.
+func (b *bench) candidates(p blublas.Precision, s shape, layout string, out ir.FloatKind) []blublas.Gemm {
+	o := s.fused
+	o.Out = out
+	g := with(blublas.Gemm{Precision: p}, layout, s.m, s.n, s.k)
+	g.Epilogue = blublas.Standard(o)
+	d := b.gpu.device
+	if b.older {
+		d.Target = ptx.SM80
 	}
-	switch p {
-	case blublas.BF16, blublas.TF32:
-		return []blublas.Gemm{hopper(p, 128, 128, 6, 2, 1, 1, true), hopper(p, 128, 192, 4, 2, 1, 1, true), hopper(p, 128, 256, 4, 2, 1, 1, false),
-			hopper(p, 128, 256, 4, 2, 2, 1, false)}
-	case blublas.FP16x3:
-		return []blublas.Gemm{hopper(p, 128, 192, 2, 2, 1, 1, false), hopper(p, 128, 128, 3, 2, 1, 1, false), hopper(p, 64, 128, 4, 2, 1, 1, true)}
-	}
-	if p == blublas.BF16x6 {
-		return []blublas.Gemm{hopper(p, 128, 128, 2, 2, 1, 1, false)}
-	}
-	return []blublas.Gemm{simt(128, 8, 1), simt(128, 16, 1), simt(256, 8, 1), simt(256, 16, 1)}
-}
-
-// float32 sums of more products than this are made of parts, as cuBLAS does: a single chain's error grows with its length.
-const longest = 4096
-
-// candidates lists what is tried for a shape: each tile shape that it can have, with the numbers of parts of K that the
-// cost model likes best, best first.
-func candidates(p blublas.Precision, s shape, layout string, out ir.FloatKind, d blublas.Device, older bool) []blublas.Gemm {
-	var all []blublas.Gemm
-	for _, g := range tilings(p, older) {
-		g = with(g, layout, s.m, s.n, s.k)
-		o := s.fused
-		o.Out = out
-		g.Epilogue = blublas.Standard(o)
-		var fit []blublas.Gemm
-		least := 1
-		if p == blublas.FP32Strict {
-			least = (s.k + longest - 1) / longest
-		}
-		for split := least; split <= max(16, least); split++ {
-			g.SplitK = split
-			if g.Check(d) == nil {
-				fit = append(fit, g)
-			}
-		}
-		byCost(fit, d)
-		all = append(all, fit[:min(len(fit), 2)]...)
-	}
-	byCost(all, d)
-	return all
-}
-
-func byCost(gs []blublas.Gemm, d blublas.Device) {
-	slices.SortStableFunc(gs, func(a, b blublas.Gemm) int { return cmp.Compare(a.Cost(d).Seconds, b.Cost(d).Seconds) })
+	return blublas.Candidates(g, d)
 }

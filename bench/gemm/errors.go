@@ -54,7 +54,7 @@ func (b *bench) errorsOf(s shape, dist, dir string) error {
 		return err
 	}
 	for _, p := range precisions {
-		fit := candidates(p.ours, s, s.layout, ir.F32, b.gpu.device, b.older)
+		fit := b.candidates(p.ours, s, s.layout, ir.F32)
 		if len(fit) == 0 {
 			continue
 		}

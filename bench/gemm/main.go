@@ -2,6 +2,9 @@
 //
 //	gemm [-checks] [-times] [-errors] [-older] [-json FILE] [-only TEXT]
 //
+// Without a choice it does all three. It is built without cgo and needs nothing of this repository where it runs, but
+// python3 with PyTorch for times and errors.
+//
 // Checks compare each template with float64 on the CPU, at odd sizes, on fresh random data, with poisoned results. Times
 // are medians beside cuBLAS's, which PyTorch runs in the same minutes (torch_peer.py, python3). Errors compare with
 // float64 and with cuBLAS's SGEMM on the same data.
@@ -27,6 +30,13 @@ func main() {
 	only := flag.String("only", "", "only cases whose name has this in it; several separated by commas")
 	reps := flag.Int("reps", 15, "launches timed for each median")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "gemm: unknown argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	if !*checks && !*times && !*errs {
+		*checks, *times, *errs = true, true, true
+	}
 	b := &bench{only: strings.Split(*only, ","), reps: *reps, older: *older}
 	if err := b.run(*checks, *times, *errs); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)

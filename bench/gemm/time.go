@@ -70,7 +70,7 @@ func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, e
 		return nil, err
 	}
 	var mine []*result
-	for _, g := range candidates(p, s, op.layout, op.out, b.gpu.device, b.older) {
+	for _, g := range b.candidates(p, s, op.layout, op.out) {
 		ms, err := b.timeKernel(g, op)
 		if errors.As(err, new(*spillError)) { // no kernel to use: it is told, and not timed
 			fmt.Printf("%-18s %-11s %v\n", s.name, p, err)

@@ -1,0 +1,90 @@
+package blublas
+
+import (
+	"cmp"
+	"slices"
+
+	"blutrain/dialects/ptx"
+)
+
+// longest is how many products a chain of float32 sums may have: its error grows with its length, so longer ones are made
+// of parts, as cuBLAS does. Measured at 16384: 2.3e-6 in one chain, 7.0e-7 in parts, SGEMM 7.7e-7.
+const longest = 4096
+
+// mostParts bounds the search for the number of parts of K.
+const mostParts = 16
+
+// Candidates completes a product, of which extents, precision, operands and epilogue are given, to the kernels worth trying
+// on a device, by predicted time: for each tile shape that fits, the two best numbers of parts of K. There is none where
+// the product can't be made at all: Explain says why.
+func Candidates(g Gemm, d Device) []Gemm {
+	var all []Gemm
+	for _, t := range tilings(g, d) {
+		var fit []Gemm
+		least := 1
+		if t.Unit == SIMT {
+			least = ceil(g.K, longest)
+		}
+		for t.SplitK = least; t.SplitK <= max(mostParts, least); t.SplitK++ {
+			if t.Check(d) == nil {
+				fit = append(fit, t)
+			}
+		}
+		byCost(fit, d)
+		all = append(all, fit[:min(len(fit), 2)]...)
+	}
+	byCost(all, d)
+	return all
+}
+
+// Explain says why a product has no candidates.
+func Explain(g Gemm, d Device) error {
+	var err error
+	for _, t := range tilings(g, d) {
+		t.SplitK = 1
+		err = t.Check(d)
+	}
+	return err
+}
+
+func byCost(gs []Gemm, d Device) {
+	slices.SortStableFunc(gs, func(a, b Gemm) int { return cmp.Compare(a.Cost(d).Seconds, b.Cost(d).Seconds) })
+}
+
+// tilings lists the tile shapes that were found useful for a precision, see bench/NOTES.md; tensor cores of before Hopper
+// where the device has no others.
+func tilings(g Gemm, d Device) []Gemm {
+	g.Target = d.Target
+	if g.Precision == FP32Strict {
+		return []Gemm{g.onSIMT(128, 8), g.onSIMT(128, 16), g.onSIMT(256, 8), g.onSIMT(256, 16)}
+	}
+	_, planes := g.elem()
+	if d.Target != ptx.SM90A && planes == 1 {
+		return []Gemm{g.onMMA(128, 3), g.onMMA(128, 4), g.onMMA(256, 2), g.onMMA(256, 3)}
+	}
+	switch planes {
+	case 2:
+		return []Gemm{g.onWGMMA(128, 192, 2, false), g.onWGMMA(128, 128, 3, false), g.onWGMMA(64, 128, 4, true)}
+	case 3:
+		return []Gemm{g.onWGMMA(128, 128, 2, false)}
+	}
+	return []Gemm{g.onWGMMA(128, 128, 6, true), g.onWGMMA(128, 192, 4, true), g.onWGMMA(128, 256, 4, false)}
+}
+
+func (g Gemm) onSIMT(bn, bk int) Gemm {
+	g.Unit, g.BM, g.BN, g.BK = SIMT, 128, bn, bk
+	return g
+}
+
+func (g Gemm) onMMA(bn, stages int) Gemm {
+	size, _ := g.elem()
+	g.Unit, g.BM, g.BN, g.BK, g.Stages = MMA, 128, bn, rowBytes/size, stages
+	return g
+}
+
+func (g Gemm) onWGMMA(bm, bn, stages int, pingpong bool) Gemm {
+	size, _ := g.elem()
+	g.Unit, g.BM, g.BN, g.BK, g.Stages = WGMMA, bm, bn, rowBytes/size, stages
+	g.Consumers, g.Cluster, g.Pingpong = 2, 1, pingpong
+	return g
+}
