@@ -61,7 +61,9 @@ type Device struct {
 	L2Bandwidth    float64 // bytes/s
 }
 
-// H200 is the SXM part. Clock and bandwidths as seen in runs of bench/gemm; see bench/NOTES.md.
+// H200 is the SXM part. The clock is what 800 TFLOP/s of bf16 come to, which power limits (bench/NOTES.md); device memory as a
+// large copy moves it, read plus written. L2's bandwidth is not measured: it is set so that it doesn't limit 128 x 128 tiles,
+// as it doesn't when they are timed.
 var H200 = Device{Name: "NVIDIA H200", Target: ptx.SM90A, SMs: 132, SharedPerBlock: 232448, Clock: 1.55e9, Bandwidth: 4.3e12, L2Bandwidth: 1.2e13}
 
 // elem is the bytes of an operand's element and how many planes it has.
