@@ -63,7 +63,9 @@ func loadCheckpoint(p runtime.Program, c *checkpoint.Checkpoint) error {
 		return t.DType, t.Shape, ok
 	}
 	for _, t := range c.Manifest.Tensors {
-		s.names = append(s.names, t.Name)
+		if t.Role == string(artifact.Param) { // its optimizer may be another
+			s.names = append(s.names, t.Name)
+		}
 	}
 	return s.load(p)
 }

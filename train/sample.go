@@ -42,6 +42,9 @@ func (s *Sampler) open() error {
 	if len(out.Shape) != 3 || !slices.Equal(in, out.Shape[:2]) || !out.DType.IsFloat() || slices.Contains(out.Shape, 0) {
 		return fmt.Errorf("function %s gives %s%v; logits are [%d, %d, V]", s.Function, out.DType, out.Shape, in[0], in[1])
 	}
+	if out.Shape[2] > 1<<16 {
+		return fmt.Errorf("function %s gives logits of %d tokens; tokens have 16 bits", s.Function, out.Shape[2])
+	}
 	s.rows, s.columns, s.vocab, s.output = in[0], in[1], out.Shape[2], out.Name
 	s.random = rand.New(rand.NewPCG(s.Seed, 0))
 	return nil

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -18,53 +19,63 @@ func (l *loop) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w after step %d of %d", ErrInterrupted, l.step, l.Steps)
 		}
-		if err := l.takeStep(); err != nil {
+		r, err := l.takeStep()
+		if err != nil {
+			l.broken = true
 			return fmt.Errorf("step %d: %w", l.step+1, err)
 		}
-		if err := l.afterStep(); err != nil {
+		unheard := l.report(l.sink.Step(r))
+		if err := finite(r); err != nil {
+			l.broken = true
+			return errors.Join(fmt.Errorf("step %d: %w", r.Step, err), unheard)
+		}
+		l.step, l.last = r.Step, r
+		if err := errors.Join(unheard, l.afterStep()); err != nil {
 			return fmt.Errorf("after step %d: %w", l.step, err)
 		}
 	}
 	return nil
 }
 
-// takeStep accumulates the step's micro-batches, updates the parameters, and reports.
-func (l *loop) takeStep() error {
+// takeStep accumulates the step's micro-batches, updates the parameters, and measures.
+func (l *loop) takeStep() (r logs.Step, err error) {
 	step, batch := l.step+1, l.manifest.Train.Batch
 	begin := time.Now()
 	lr := l.schedule.LR(step)
 	for micro := range batch.Accumulate {
 		rows, err := l.loader.Next()
 		if err != nil {
-			return err
+			return r, err
 		}
 		scalars := runtime.Scalars{"first": 0, "seed": l.stepSeed(step, micro)}
 		if micro == 0 {
 			scalars["first"] = 1
 		}
 		if _, err := l.Program.Call("accumulate", inputs(rows, batch.B, batch.S), scalars); err != nil {
-			return err
+			return r, err
 		}
 	}
 	out, err := l.Program.Call("apply", nil, runtime.Scalars{"lr": lr, "step": float64(step)})
 	if err != nil {
-		return err
+		return r, err
 	}
 	elapsed := time.Since(begin).Seconds()
 	tokens := float64(batch.B * batch.S * batch.Accumulate * int64(l.Group.World()))
-	r := logs.Step{
+	return logs.Step{
 		Step: step, Loss: scalar(out, "loss"), GradNorm: scalar(out, "grad_norm"), LR: logs.Number(lr),
 		TokensPerSec: logs.Number(tokens / elapsed), Milliseconds: logs.Number(1000 * elapsed),
 		MemoryBytes: l.Program.MemoryInUse(), MFU: l.utilization(elapsed),
-	}
-	if err := l.sink.Step(r); err != nil {
+	}, nil
+}
+
+// report keeps the errors of logs for the end of the run, and tells the other logs of them, unless there is none left: then nobody
+// sees what the run does, and it ends.
+func (l *loop) report(err error) error {
+	if err == nil || errors.Is(err, logs.ErrNobody) {
 		return err
 	}
-	if err := finite(r); err != nil {
-		return err
-	}
-	l.step, l.last = step, r
-	return nil
+	l.unheard = append(l.unheard, err)
+	return l.note(err.Error())
 }
 
 // finite is an error when the step has produced a number that is none: parameters are lost from here on.
@@ -89,8 +100,8 @@ func (l *loop) afterStep() error {
 	}
 	if l.writer != nil {
 		// The next save may succeed, and training need not stop for this one.
-		if err := l.writer.Err(); err != nil {
-			l.failed = append(l.failed, err)
+		for _, err := range l.writer.Errs() {
+			l.unsaved = append(l.unsaved, err)
 			if err := l.note(err.Error()); err != nil {
 				return err
 			}
@@ -108,7 +119,9 @@ func (l *loop) afterStep() error {
 	return nil
 }
 
-func (l *loop) note(text string) error { return l.sink.Note(logs.Note{Step: l.step, Text: text}) }
+func (l *loop) note(text string) error {
+	return l.report(l.sink.Note(logs.Note{Step: l.step, Text: text}))
+}
 
 // evaluate reports the mean loss on the validation data: always the same batches.
 func (l *loop) evaluate() error {
@@ -118,7 +131,7 @@ func (l *loop) evaluate() error {
 	}
 	value := logs.Number(mean)
 	l.val = &value
-	return l.sink.Eval(logs.Eval{Step: l.step, Loss: value})
+	return l.report(l.sink.Eval(logs.Eval{Step: l.step, Loss: value}))
 }
 
 // Evaluate gives the mean loss of a program over batches that are spread evenly over the data; 0 batches: all whole ones.

@@ -36,8 +36,9 @@ type Config struct {
 
 	PeakFlops float64 // of the device, per second; 0: not known
 
-	// Logs opens what the run reports to, once it is known after which step it begins (0 unless it is resumed).
-	Logs func(first int64) (logs.Sink, error)
+	// Logs opens what the run reports to, once it is known after which step it begins (0 unless it is resumed). A log that
+	// can't be written is an error at the end of the run, which goes on as long as there is another.
+	Logs func(first int64) (logs.Multi, error)
 }
 
 // MaxSeed is the largest seed: run-time scalars are exact to 2^53.
@@ -65,18 +66,20 @@ type loop struct {
 	loader   *data.Loader
 	store    *checkpoint.Store
 	writer   *checkpoint.Writer
-	sink     logs.Sink
+	sink     logs.Multi
 	spikes   spikes
 
-	began time.Time
-	first int64 // steps taken before this process
-	step  int64 // steps taken
-	saved int64 // step of the newest checkpoint begun
-	last  logs.Step
-	val   *logs.Number
+	began  time.Time
+	first  int64 // steps taken before this process
+	step   int64 // steps taken
+	broken bool  // the state is not that after a step: the next one went wrong
+	saved  int64 // step of the newest checkpoint begun
+	last   logs.Step
+	val    *logs.Number
 
-	notes  []string // to report once there is a place for it
-	failed []error  // checkpoints that could not be written
+	notes   []string // to report once there is a place for it
+	unsaved []error  // checkpoints that could not be written
+	unheard []error  // logs that could not be written
 }
 
 // start checks everything that can be checked before the first step, and brings the program to the state to go on from.
@@ -124,12 +127,27 @@ func (l *loop) openLoader() (err error) {
 	if err != nil || l.Val == nil {
 		return err
 	}
-	// Validation data that cannot be used should be known now, not when the first evaluation comes.
-	val, err := data.NewLoader(l.Val, l.loaderConfig(true), nil)
-	if err != nil {
+	if err := l.tryValidation(); err != nil {
 		return fmt.Errorf("validation: %w", err)
 	}
-	val.Close()
+	return nil
+}
+
+// tryValidation reads what evaluations are going to read: data that cannot be used should be known now, not after hours, when the first
+// evaluation comes.
+func (l *loop) tryValidation() error {
+	c := l.loaderConfig(true)
+	c.Sample = l.ValBatches
+	val, err := data.NewLoader(l.Val, c, nil)
+	if err != nil {
+		return err
+	}
+	defer val.Close()
+	for range val.Batches() {
+		if _, err := val.Next(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -155,13 +173,14 @@ func (l *loop) openLogs() (err error) {
 
 // finish saves what is worth saving (not the state after a step that went wrong), ends the background work, and says how it went.
 func (l *loop) finish(err error) (logs.Done, error) {
-	if (err == nil || errors.Is(err, ErrInterrupted)) && l.step > l.first {
+	if !l.broken && l.step > l.first {
 		err = errors.Join(err, l.save())
 	}
 	if l.writer != nil {
-		err = errors.Join(err, l.writer.Close(), errors.Join(l.failed...))
+		l.unsaved = append(l.unsaved, l.writer.Close()...)
 		l.writer = nil
 	}
+	err = errors.Join(err, summary(l.unsaved), summary(l.unheard))
 	done := logs.Done{Done: err == nil, Steps: l.step, Loss: l.last.Loss, ValLoss: l.val, Seconds: logs.Number(time.Since(l.began).Seconds())}
 	if err != nil {
 		done.Error = err.Error()
@@ -169,17 +188,27 @@ func (l *loop) finish(err error) (logs.Done, error) {
 	return done, errors.Join(err, l.sink.Done(done), l.close())
 }
 
+// summary makes one error of many of a kind: a disk that was full for an hour is not told of a thousand times.
+func summary(errs []error) error {
+	switch n := len(errs); n {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	default:
+		return fmt.Errorf("%w (and %d times before; the first: %v)", errs[n-1], n-1, errs[0])
+	}
+}
+
 // close releases what was opened.
 func (l *loop) close() error {
 	var errs []error
-	if l.sink != nil {
-		errs = append(errs, l.sink.Close())
-	}
+	errs = append(errs, l.sink.Close())
 	if l.loader != nil {
 		l.loader.Close()
 	}
 	if l.writer != nil {
-		errs = append(errs, l.writer.Close())
+		errs = append(errs, l.writer.Close()...)
 	}
 	if l.store != nil {
 		errs = append(errs, l.store.Close())

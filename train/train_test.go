@@ -81,7 +81,7 @@ func config(t testing.TB) (Config, *bigram, *recorder) {
 	model, r := newBigram(vocab, batch), &recorder{}
 	return Config{
 		Program: model, Artifact: "hash", Data: corpus(t, 8*40+1), Steps: 30, Group: checkpoint.Single{},
-		Logs: func(first int64) (logs.Sink, error) { r.first = first; return r, nil },
+		Logs: func(first int64) (logs.Multi, error) { r.first = first; return logs.Multi{r}, nil },
 	}, model, r
 }
 
@@ -190,19 +190,19 @@ func TestSeedMatters(t *testing.T) {
 func TestKilled(t *testing.T) {
 	want := sessions(t, t.TempDir())
 	dir := t.TempDir()
-	c, _, r := config(t)
+	c, model, r := config(t)
 	seed := uint64(1234)
 	c.Seed, c.CheckpointDir, c.CheckpointEvery = &seed, dir, 4
 	killed := errors.New("killed")
 	r.each = func(step int64) error {
-		if step == 14 {
-			return killed
+		if step == 13 {
+			model.fail = killed
 		}
 		return nil
 	}
 	_, err := Run(context.Background(), c)
 	require.ErrorIs(t, err, killed)
-	c, model, r := config(t)
+	c, model, r = config(t)
 	c.CheckpointDir, c.Resume = dir, true
 	_, err = Run(context.Background(), c)
 	require.NoError(t, err)
@@ -260,20 +260,76 @@ func TestCheckpointThatFails(t *testing.T) {
 			return os.Rename(dir, dir+".gone")
 		case step > 8 && len(r.notes) == 0:
 			time.Sleep(20 * time.Millisecond) // time for the save in the background to fail
-		case len(r.notes) == 1:
+		case len(r.notes) > 0:
 			_ = os.Rename(dir+".gone", dir)
 		}
 		return nil
 	}
 	done, err := Run(context.Background(), c)
-	require.ErrorContains(t, err, "checkpoint of step 8: ")
+	require.ErrorContains(t, err, "checkpoint of step ")
 	require.Equal(t, int64(30), done.Steps, "training went on")
 	require.NotEmpty(t, r.notes)
-	require.Contains(t, r.notes[0].Text, "checkpoint of step 8: ")
+	require.Contains(t, r.notes[0].Text, "checkpoint of step ")
 	last, _, err := checkpoint.Latest(atomicfile.OS{}, dir)
 	require.NoError(t, err)
 	require.Equal(t, int64(30), last.Manifest.Step, "later checkpoints succeed")
 	require.NoError(t, last.Close())
+}
+
+// TestLogThatFails: training goes on while there is another log, and else ends with the state saved; both times with an error.
+func TestLogThatFails(t *testing.T) {
+	full := errors.New("no space left")
+	c, _, r := config(t)
+	other := &recorder{each: func(step int64) error {
+		if step == 5 {
+			return full
+		}
+		return nil
+	}}
+	c.Logs = func(int64) (logs.Multi, error) { return logs.Multi{r, other}, nil }
+	done, err := Run(context.Background(), c)
+	require.EqualError(t, err, "no space left")
+	require.Equal(t, int64(30), done.Steps)
+	require.Len(t, r.steps, 30)
+	require.Equal(t, []logs.Note{{Step: 4, Text: "no space left"}}, r.notes, "told once")
+	require.Len(t, other.steps, 5)
+
+	c, _, _ = config(t)
+	c.CheckpointDir = filepath.Join(t.TempDir(), "ckpt")
+	other.steps = nil
+	c.Logs = func(int64) (logs.Multi, error) { return logs.Multi{other}, nil }
+	done, err = Run(context.Background(), c)
+	require.ErrorIs(t, err, full)
+	require.ErrorIs(t, err, logs.ErrNobody)
+	require.Equal(t, int64(5), done.Steps)
+	last, _, err := checkpoint.Latest(atomicfile.OS{}, c.CheckpointDir)
+	require.NoError(t, err)
+	require.Equal(t, int64(5), last.Manifest.Step)
+	require.NoError(t, last.Close())
+}
+
+// TestManyFailuresAreToldTogether: the end of a run doesn't list every checkpoint that a full disk refused.
+func TestManyFailuresAreToldTogether(t *testing.T) {
+	require.NoError(t, summary(nil))
+	require.EqualError(t, summary([]error{errDevice}), "device lost")
+	err := summary([]error{errors.New("first"), errors.New("second"), errDevice})
+	require.EqualError(t, err, "device lost (and 2 times before; the first: first)")
+	require.ErrorIs(t, err, errDevice)
+}
+
+// TestUnusableValidationData: a token that is not in the vocabulary is found before the first step, not at the first evaluation.
+func TestUnusableValidationData(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bare.bin")
+	require.NoError(t, os.WriteFile(path, slices.Concat(make([]byte, 2*40), []byte{vocab, 0}, make([]byte, 2*40)), 0o644))
+	shards, err := data.OpenShards([]string{path})
+	require.NoError(t, err)
+	defer shards.Close()
+	c, model, r := config(t)
+	model.manifest.Args["V"] = vocab
+	c.Val = shards
+	_, err = Run(context.Background(), c)
+	require.EqualError(t, err, fmt.Sprintf("validation: %s: token 40 is 12, the model's vocabulary has 12", path))
+	require.Empty(t, r.steps)
 }
 
 func TestSpikes(t *testing.T) {
@@ -317,7 +373,7 @@ func TestRefuses(t *testing.T) {
 		{"state missing", func(c *Config, m *bigram) { resume(c); m.manifest.States[2].Persist = true }, "it has no grads/w"},
 		{"state too much", func(c *Config, m *bigram) { resume(c); m.manifest.States[1].Persist = false }, "it has sgd.momentum/w, which the model has not"},
 		{"other shape", func(c *Config, m *bigram) { resume(c); m.manifest.States[0].Shape = []int64{vocab * vocab} }, "w is f32[12 12], in the model f32[144]"},
-		{"logs", func(c *Config, m *bigram) { c.Logs = func(int64) (logs.Sink, error) { return nil, errDevice } }, "device lost"},
+		{"logs", func(c *Config, m *bigram) { c.Logs = func(int64) (logs.Multi, error) { return nil, errDevice } }, "device lost"},
 	} {
 		c, model, r := config(t)
 		x.change(&c, model)

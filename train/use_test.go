@@ -44,6 +44,16 @@ func TestLoadParams(t *testing.T) {
 	}
 }
 
+// TestLoadParamsOfAnotherOptimizer: a checkpoint's parameters don't depend on how they were trained.
+func TestLoadParamsOfAnotherOptimizer(t *testing.T) {
+	dir, model := trained(t)
+	other := newBigram(vocab, batch)
+	other.manifest.States[1].Name = "adamw.m/w"
+	_, err := LoadParams(other, dir)
+	require.NoError(t, err)
+	require.Equal(t, model.states["w"], other.states["w"])
+}
+
 func TestLoadParamsRefuses(t *testing.T) {
 	dir, _ := trained(t)
 	square := formats.FromFloat32s(make([]float32, vocab*vocab), vocab, vocab)
@@ -156,5 +166,7 @@ func TestSampleRefuses(t *testing.T) {
 	f.Outputs = []artifact.Value{{Name: "logits", DType: formats.F32, Shape: []int64{2, 8}}}
 	sampler := Sampler{Program: model, Function: "logits"}
 	require.ErrorContains(t, sampler.Generate([]uint16{1}, 1, stop), "logits are [2, 8, V]")
+	f.Outputs[0].Shape = []int64{2, 8, 1<<16 + 1}
+	require.ErrorContains(t, sampler.Generate([]uint16{1}, 1, stop), "gives logits of 65537 tokens; tokens have 16 bits")
 	var _ runtime.Program = model
 }

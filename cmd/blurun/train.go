@@ -62,7 +62,7 @@ func (c *trainCmd) Run(e *env) (err error) {
 		}
 		defer config.Val.Close()
 	}
-	config.Logs = func(first int64) (logs.Sink, error) { return c.logs(e, first, config.Steps) }
+	config.Logs = func(first int64) (logs.Multi, error) { return c.logs(e, first, config.Steps) }
 	_, err = train.Run(e.ctx, config)
 	return err
 }
@@ -86,7 +86,7 @@ func (c *trainCmd) steps(t *artifact.Train) (int64, error) {
 }
 
 // logs opens what the run reports to.
-func (c *trainCmd) logs(e *env, first, last int64) (logs.Sink, error) {
+func (c *trainCmd) logs(e *env, first, last int64) (logs.Multi, error) {
 	var all logs.Multi
 	if c.JSON {
 		all = append(all, logs.NewLines(e.stdout))

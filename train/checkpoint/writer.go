@@ -1,9 +1,6 @@
 package checkpoint
 
-import (
-	"errors"
-	"sync"
-)
+import "sync"
 
 // Writer saves in the background, so that training goes on while files are written. It owns two snapshots: one is filled while
 // the other is written.
@@ -45,18 +42,18 @@ func (w *Writer) Snapshot() *Snapshot { return <-w.free }
 // Save begins to save a snapshot, which must not be touched after.
 func (w *Writer) Save(s *Snapshot) { w.queue <- s }
 
-// Err returns the errors of saves that have ended since the last call, without waiting.
-func (w *Writer) Err() error {
+// Errs returns the errors of saves that have ended since the last call, without waiting.
+func (w *Writer) Errs() []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := errors.Join(w.errs...)
+	errs := w.errs
 	w.errs = nil
-	return err
+	return errs
 }
 
-// Close waits for all saves and returns the errors that Err has not.
-func (w *Writer) Close() error {
+// Close waits for all saves and returns the errors that Errs has not.
+func (w *Writer) Close() []error {
 	close(w.queue)
 	<-w.ended
-	return w.Err()
+	return w.Errs()
 }

@@ -348,18 +348,34 @@ func TestNotATerminal(t *testing.T) {
 	require.IsType(t, &plain{}, NewProgress(f, 0, 1))
 }
 
-type failing struct{ told int }
+// told counts what a sink is told, and fails at steps.
+type told struct {
+	calls, closed int
+	fail          bool
+}
 
-func (f *failing) Step(Step) error { f.told++; return errors.New("disk full") }
-func (f *failing) Eval(Eval) error { f.told++; return nil }
-func (f *failing) Note(Note) error { f.told++; return nil }
-func (f *failing) Done(Done) error { f.told++; return nil }
-func (f *failing) Close() error    { f.told++; return nil }
+func (f *told) Step(Step) error {
+	f.calls++
+	if f.fail {
+		return errors.New("disk full")
+	}
+	return nil
+}
+func (f *told) Eval(Eval) error { f.calls++; return nil }
+func (f *told) Note(Note) error { f.calls++; return nil }
+func (f *told) Done(Done) error { f.calls++; return nil }
+func (f *told) Close() error    { f.closed++; return nil }
 
+// TestMultiTellsAll: what fails is closed, told no more, and reported once; the others are told everything.
 func TestMultiTellsAll(t *testing.T) {
-	a, b := &failing{}, &failing{}
-	m := Multi{a, b}
-	require.ErrorContains(t, m.Step(Step{}), "disk full\ndisk full")
-	require.NoError(t, errors.Join(m.Eval(Eval{}), m.Note(Note{}), m.Done(Done{}), m.Close()))
-	require.Equal(t, []int{5, 5}, []int{a.told, b.told})
+	a, b, c := &told{fail: true}, &told{}, &told{fail: true}
+	m := Multi{a, b, c}
+	require.EqualError(t, m.Step(Step{}), "disk full\ndisk full")
+	require.NoError(t, errors.Join(m.Step(Step{}), m.Eval(Eval{}), m.Note(Note{}), m.Done(Done{})))
+	b.fail = true
+	err := m.Step(Step{})
+	require.ErrorIs(t, err, ErrNobody)
+	require.ErrorContains(t, err, "disk full")
+	require.NoError(t, errors.Join(m.Step(Step{}), m.Close()))
+	require.Equal(t, []told{{1, 1, true}, {6, 1, true}, {1, 1, true}}, []told{*a, *b, *c})
 }

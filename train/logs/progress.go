@@ -3,6 +3,7 @@ package logs
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -118,7 +119,10 @@ func (p *plain) Done(r Done) error {
 func (p *plain) Close() error { return nil }
 
 func summary(r Done) string {
-	text := fmt.Sprintf("%d steps in %s, loss %.4f", r.Steps, time.Duration(float64(r.Seconds)*float64(time.Second)).Round(time.Millisecond), float64(r.Loss))
+	text := fmt.Sprintf("%d steps in %s", r.Steps, time.Duration(float64(r.Seconds)*float64(time.Second)).Round(time.Millisecond))
+	if !math.IsNaN(float64(r.Loss)) { // there was a step
+		text += fmt.Sprintf(", loss %.4f", float64(r.Loss))
+	}
 	if r.ValLoss != nil {
 		text += fmt.Sprintf(", validation loss %.4f", float64(*r.ValLoss))
 	}

@@ -78,7 +78,11 @@ type Sink interface {
 	Close() error
 }
 
-// Multi reports to several sinks. All are told, whatever the others return.
+// ErrNobody is what a Multi returns when the last of its sinks has failed.
+var ErrNobody = errors.New("there is nothing left to report to")
+
+// Multi reports to several sinks. All are told, whatever the others return; one that fails is closed and told no more, so that a
+// full disk is reported once, and not at each step.
 type Multi []Sink
 
 // Step implements Sink.
@@ -94,12 +98,34 @@ func (m Multi) Note(r Note) error { return m.each(func(s Sink) error { return s.
 func (m Multi) Done(r Done) error { return m.each(func(s Sink) error { return s.Done(r) }) }
 
 // Close implements Sink.
-func (m Multi) Close() error { return m.each(Sink.Close) }
+func (m Multi) Close() error {
+	var errs []error
+	for i, s := range m {
+		if s != nil {
+			m[i] = nil
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
 
 func (m Multi) each(tell func(Sink) error) error {
 	var errs []error
-	for _, s := range m {
-		errs = append(errs, tell(s))
+	left := 0
+	for i, s := range m {
+		if s == nil {
+			continue
+		}
+		if err := tell(s); err != nil {
+			errs = append(errs, err)
+			m[i] = nil
+			_ = s.Close() // it would tell of the same fault again
+			continue
+		}
+		left++
+	}
+	if len(errs) > 0 && left == 0 {
+		errs = append(errs, ErrNobody)
 	}
 	return errors.Join(errs...)
 }
