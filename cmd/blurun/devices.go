@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	goruntime "runtime"
 	"strings"
 
 	"github.com/klauspost/cpuid/v2"
 
+	"blutrain/runtime/cuda"
 	"blutrain/runtime/host/prim"
 )
 
@@ -24,8 +26,50 @@ func (c *devicesCmd) Run(e *env) error {
 		Instruction []string `json:"instruction_sets"`
 	}{"cpu", strings.TrimSpace(cpuid.CPU.BrandName), goruntime.GOMAXPROCS(0), prim.ISAs()}
 	if c.JSON {
-		return json.NewEncoder(e.stdout).Encode(cpu)
+		if err := json.NewEncoder(e.stdout).Encode(cpu); err != nil {
+			return err
+		}
+	} else if _, err := fmt.Fprintf(e.stdout, "cpu  %s, %d workers, kernels for %s\n", cpu.Name, cpu.Workers, strings.Join(cpu.Instruction, ", ")); err != nil {
+		return err
 	}
-	_, err := fmt.Fprintf(e.stdout, "cpu  %s, %d workers, kernels for %s\n", cpu.Name, cpu.Workers, strings.Join(cpu.Instruction, ", "))
-	return err
+	return c.gpus(e)
+}
+
+// gpus lists the NVIDIA GPUs; a machine without their driver has none.
+func (c *devicesCmd) gpus(e *env) error {
+	driver, err := cuda.Open()
+	if errors.Is(err, cuda.ErrNoDriver) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	version, err := driver.Version()
+	if err != nil {
+		return err
+	}
+	devices, err := driver.Devices()
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		gpu := struct {
+			Device     string `json:"device"`
+			Name       string `json:"name"`
+			Memory     int64  `json:"memory_bytes"`
+			SMs        int    `json:"multiprocessors"`
+			Capability string `json:"compute_capability"`
+			CUDA       string `json:"driver_cuda"`
+		}{fmt.Sprintf("cuda:%d", d.Ordinal), d.Name, d.Memory, d.SMs, fmt.Sprintf("%d.%d", d.Major, d.Minor), fmt.Sprintf("%d.%d", version/1000, version%1000/10)}
+		if c.JSON {
+			err = json.NewEncoder(e.stdout).Encode(gpu)
+		} else {
+			_, err = fmt.Fprintf(e.stdout, "%s  %s, %.1f GiB, %d multiprocessors, compute capability %s, driver for CUDA %s\n",
+				gpu.Device, gpu.Name, float64(gpu.Memory)/(1<<30), gpu.SMs, gpu.Capability, gpu.CUDA)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -82,11 +82,14 @@ type functions struct {
 		interleave, swizzle, promotion, fill int32) result `cuda:"cuTensorMapEncodeTiled"`
 }
 
+// ErrNoDriver is what errors.Is finds where the driver's library is missing.
+var ErrNoDriver = errors.New("no NVIDIA driver on this machine")
+
 // Open loads the driver and starts it.
 func Open() (*Driver, error) {
 	lib, err := purego.Dlopen(LibraryName, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
-		return nil, fmt.Errorf("no NVIDIA driver on this machine: %s can't be loaded (%v)", LibraryName, err)
+		return nil, fmt.Errorf("%w: %s can't be loaded (%v)", ErrNoDriver, LibraryName, err)
 	}
 	d := &Driver{}
 	if err := d.bind(lib); err != nil {
