@@ -1,6 +1,7 @@
 package sema
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -86,7 +87,11 @@ func (c *checker) callMethod(env *env, e *syntax.Call, s *syntax.Select) value {
 			c.errorf(s.X.Pos(), "%s is all of the layers: loop over it, or call a function of one, %s[0].%s(...)",
 				c.file.Text(s.X.Pos()), c.file.Text(s.X.Pos()), s.Name.Name)
 		default:
-			c.errorf(s.X.Pos(), "only a layer has functions, this is %s", x.describe())
+			remedy := ""
+			if builtin.Lookup(s.Name.Name) != nil {
+				remedy = fmt.Sprintf(": write %s(%s, ...)", s.Name.Name, c.file.Text(s.X.Pos()))
+			}
+			c.errorf(s.X.Pos(), "only a layer has functions, this is %s%s", x.describe(), remedy)
 		}
 		c.evalArgsQuietly(env, e)
 		return value{}
@@ -122,7 +127,12 @@ func (c *checker) bindArgs(e *syntax.Call, callee string, params []parameter) (b
 			named = true
 			i = slices.IndexFunc(params, func(p parameter) bool { return p.name == a.Name.Name })
 			if i < 0 {
-				c.errorf(a.Name.Span, "%s has no argument %s%s", callee, a.Name.Name, near.Suggest(a.Name.Name, parameterNames(params)))
+				names := parameterNames(params)
+				remedy := near.Suggest(a.Name.Name, names)
+				if remedy == "" && len(names) > 0 {
+					remedy = "; it has " + strings.Join(names, ", ")
+				}
+				c.errorf(a.Name.Span, "%s has no argument %s%s", callee, a.Name.Name, remedy)
 				ok = false
 				continue
 			}
@@ -145,7 +155,7 @@ func (c *checker) bindArgs(e *syntax.Call, callee string, params []parameter) (b
 	}
 	for i, p := range params {
 		if bound[i] == nil && p.required {
-			c.errorf(e.Fun.Pos(), "%s: %s is missing", callee, p.name)
+			c.errorf(e.Fun.Pos(), "%s: %s is missing; it takes %s", callee, p.name, strings.Join(parameterNames(params), ", "))
 			ok = false
 		}
 	}

@@ -31,6 +31,9 @@ func (p *parser) binary(least int) Expr {
 			p.fail(op.Span, "more than %d operators in a row", maxChain)
 		}
 		p.next()
+		if op.kind == "*" && p.is("*") && p.tok().Start == op.End {
+			p.fail(Span{op.Start, p.tok().End}, "there is no '**': a power is pow(x, y), a square square(x)")
+		}
 		y := p.binary(prec + 1)
 		x = &Binary{Span: Span{x.Pos().Start, y.Pos().End}, Op: string(op.kind), OpPos: op.Span, X: x, Y: y}
 		if prec == 3 && precedence[p.tok().kind] == 3 {

@@ -225,6 +225,10 @@ func (l *lexer) illegal(r rune, rest string) token {
 		l.errs(t.Span, "unexpected quote: a string stands in double quotes")
 	case r == '&' || r == '|':
 		l.errs(t.Span, "unexpected '%c': the logical operators are && and ||", r)
+	case r == '@':
+		l.errs(t.Span, "unexpected '@': a product of matrices is matmul(x, y)")
+	case r == '^':
+		l.errs(t.Span, "unexpected '^': a power is pow(x, y), a square square(x)")
 	default:
 		l.errs(t.Span, "unexpected character %q", r)
 	}

@@ -41,9 +41,26 @@ func (p *parser) stmt() Stmt {
 		if p.peek().kind == "(" || p.peek().kind == "." {
 			p.fail(p.tok().Span, "a value must be used: write let NAME = ... or return ...")
 		}
+		p.otherAssignments()
 	}
 	p.failExpectedStart(stmtWords, ", or NAME = ...")
 	return nil
+}
+
+// otherAssignments reports what other languages write for let and for assignments: var x = ..., x += ...
+func (p *parser) otherAssignments() {
+	name, op := p.tok(), p.peek()
+	at, prev := p.at, p.prev
+	p.next()
+	after := p.peek()
+	p.at, p.prev = at, prev
+	switch {
+	case after.kind != "=":
+	case op.kind == kIdent:
+		p.fail(name.Span, "a name is given to a value by let: let %s = ...", op.text)
+	case precedence[op.kind] >= precedence["+"] && after.Start == op.End:
+		p.fail(Span{op.Start, after.End}, "there is no '%s=': write %s = %s %s ...", op.kind, name.text, name.text, op.kind)
+	}
 }
 
 func (p *parser) let() *Let {
