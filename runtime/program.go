@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"blutrain/artifact"
@@ -68,11 +69,29 @@ func CheckCall(m *artifact.Manifest, fn string, in map[string]Array, s Scalars) 
 		}
 	}
 	for _, v := range f.Scalars {
-		if _, ok := s[v.Name]; !ok {
+		x, ok := s[v.Name]
+		if !ok {
 			return nil, fmt.Errorf("%s: scalar %q is missing", fn, v.Name)
+		}
+		if most, wants := scalarRange(v.DType); most > 0 && (x != math.Trunc(x) || x < -most || x > most || v.DType == formats.Bool && x < 0) {
+			return nil, fmt.Errorf("%s: scalar %q is %v, wants %s", fn, v.Name, x, wants)
 		}
 	}
 	return f, nil
+}
+
+// scalarRange is the largest magnitude of a scalar of a type that is not a float's, and what it is called.
+func scalarRange(d formats.DType) (most float64, name string) {
+	switch d {
+	case formats.Bool:
+		return 1, "0 or 1"
+	case formats.I64:
+		return 1 << 53, "a whole number up to 2^53"
+	}
+	if d.IsFloat() {
+		return 0, ""
+	}
+	return float64(int64(1)<<(8*d.Size()-1) - 1), "a whole number that fits " + d.String()
 }
 
 func functionNames(m *artifact.Manifest) (names []string) {

@@ -18,6 +18,27 @@ import (
 	"blutrain/runtime"
 )
 
+// checkFiles refuses to write over the model or an input, or two outputs to one file.
+func checkFiles(model string, in, out []string) error {
+	file := func(arg string) string {
+		if _, file, named := strings.Cut(arg, "="); named {
+			return file
+		}
+		return arg
+	}
+	inputs, outputs := []string{model}, []string{}
+	for _, arg := range in {
+		inputs = append(inputs, file(arg))
+	}
+	for _, arg := range out {
+		outputs = append(outputs, file(arg))
+	}
+	if err := atomicfile.Distinct(inputs, outputs); err != nil {
+		return usageError(err.Error())
+	}
+	return nil
+}
+
 // readInputs reads the files that stand on the command line as NAME=FILE, or FILE.safetensors for all that are missing.
 func readInputs(args []string, want []artifact.Value) (map[string]runtime.Array, error) {
 	var known []string
@@ -35,6 +56,9 @@ func readInputs(args []string, want []artifact.Value) (map[string]runtime.Array,
 		}
 		if !slices.Contains(known, name) {
 			return nil, usagef("--in %s: no input %q%s", arg, name, near.Suggest(name, known))
+		}
+		if _, twice := in[name]; twice {
+			return nil, usagef("--in %s: input %q is given twice", arg, name)
 		}
 		t, err := readTensor(file, name)
 		if err != nil {
@@ -64,7 +88,7 @@ func readTensor(file, name string) (t formats.Tensor, err error) {
 		return t, err
 	}
 	if filepath.Ext(file) != ".npy" {
-		return t, usagef("%s: inputs are .npy or .safetensors files", file)
+		return t, usagef("%q: inputs are .npy or .safetensors files", file)
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -86,6 +110,9 @@ func readAll(file string, known []string, in map[string]runtime.Array) error {
 		for _, info := range f.Tensors {
 			if !slices.Contains(known, info.Name) {
 				return fmt.Errorf("no input %q%s", info.Name, near.Suggest(info.Name, known))
+			}
+			if _, twice := in[info.Name]; twice {
+				return fmt.Errorf("input %q is given twice", info.Name)
 			}
 			t, err := f.Read(info.Name)
 			if err != nil {

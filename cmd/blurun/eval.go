@@ -19,6 +19,14 @@ type evalCmd struct {
 	deviceFlags
 }
 
+// Validate implements kong's interface: it refuses flags that cannot be meant.
+func (c *evalCmd) Validate() error {
+	if c.Batches < 0 {
+		return errors.New("--batches must not be negative")
+	}
+	return c.deviceFlags.Validate()
+}
+
 // Run implements the command.
 func (c *evalCmd) Run(e *env) (err error) {
 	_, p, err := e.open(c.Model, c.deviceFlags)

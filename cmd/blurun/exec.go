@@ -25,6 +25,9 @@ type execCmd struct {
 	deviceFlags
 }
 
+// Validate implements kong's interface: it refuses flags that cannot be meant.
+func (c *execCmd) Validate() error { return errors.Join(checkSeed(c.Seed), c.deviceFlags.Validate()) }
+
 // Run implements the command.
 func (c *execCmd) Run(e *env) (err error) {
 	_, p, err := e.open(c.Model, c.deviceFlags)
@@ -35,6 +38,12 @@ func (c *execCmd) Run(e *env) (err error) {
 	f, ok := p.Manifest().Function(c.Fn)
 	if !ok {
 		return noFunction(p.Manifest(), c.Fn)
+	}
+	if m := p.Manifest(); c.Grad && (m.Train == nil || m.Train.Minimize != c.Fn) {
+		return usagef("--grad: training does not minimize %s", c.Fn)
+	}
+	if err := checkFiles(c.Model, c.In, c.Out); err != nil {
+		return err
 	}
 	in, err := readInputs(c.In, f.Inputs)
 	if err != nil {
@@ -64,9 +73,6 @@ func (c *execCmd) call(p runtime.Program, in map[string]runtime.Array, s runtime
 		return out, err
 	}
 	m := p.Manifest()
-	if m.Train == nil || m.Train.Minimize != c.Fn {
-		return nil, usagef("--grad: training does not minimize %s", c.Fn)
-	}
 	s = maps.Clone(s)
 	s["first"], s["seed"] = 1, float64(c.Seed)
 	if _, err := p.Call("accumulate", in, s); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -46,11 +47,27 @@ type env struct {
 	openReference  func(a *artifact.Artifact) (runtime.Program, error)
 }
 
+// Validate implements kong's interface, for all commands that have these flags.
+func (d deviceFlags) Validate() error {
+	if d.Threads < 0 || d.Threads > maxThreads {
+		return fmt.Errorf("--threads must be from 0 to %d", maxThreads)
+	}
+	return nil
+}
+
+// maxThreads is more than any machine has cores. Each worker holds memory of its own.
+const maxThreads = 4096
+
+// checkSeed refuses a seed that a run-time scalar can't hold.
+func checkSeed(seed uint64) error {
+	if seed > train.MaxSeed {
+		return fmt.Errorf("--seed %d is larger than %d", seed, uint64(train.MaxSeed))
+	}
+	return nil
+}
+
 // open reads a compiled model and opens it on a device.
 func (e *env) open(path string, d deviceFlags) (*artifact.Artifact, runtime.Program, error) {
-	if d.Threads < 0 {
-		return nil, nil, errors.New("--threads must not be negative")
-	}
 	a, err := artifact.Open(path)
 	if err != nil {
 		return nil, nil, err
@@ -97,40 +114,72 @@ type signalError syscall.Signal
 
 func (s signalError) Error() string { return syscall.Signal(s).String() }
 
-// exit is what kong's request to leave becomes on its way to run.
-type exit int
+// exit is what kong's request to leave, after printing help, becomes on its way to command.
+type exit struct{}
 
 // run parses and runs a command line. The exit status is 2 for wrong usage and 1 for any other error.
 func run(args []string, e *env) (status int) {
+	out := &stickyWriter{w: e.stdout}
+	err := command(args, &env{e.ctx, out, e.stderr, e.openDevice, e.openReference})
+	if out.err != nil && !errors.Is(err, out.err) {
+		err = errors.Join(out.err, err)
+	}
+	if err == nil {
+		return 0
+	}
+	printErrors(e.stderr, err)
+	if wrong := usageError(""); errors.As(err, &wrong) && out.err == nil {
+		return 2
+	}
+	return 1
+}
+
+// command parses and runs a command line, or prints help.
+func command(args []string, e *env) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			code, ok := r.(exit)
-			if !ok {
+			if _, left := r.(exit); !left {
 				panic(r)
 			}
-			status = int(code)
+			err = nil
 		}
 	}()
 	var c cli
 	parser, err := kong.New(&c, kong.Name("blurun"), kong.Description("Run models compiled by bluc."),
-		kong.Writers(e.stdout, e.stderr), kong.Exit(func(code int) { panic(exit(code)) }), kong.Bind(e), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { panic(exit{}) }), kong.Bind(e), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		panic(err) // the command line's description above is wrong
 	}
-	command, err := parser.Parse(args)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(e.stderr, "blurun: error: %v\n", err)
-		return 2
+		return usageError(err.Error())
 	}
-	if err := command.Run(); err != nil {
-		fmt.Fprintf(e.stderr, "blurun: error: %v\n", err)
-		var wrong usageError
-		if errors.As(err, &wrong) {
-			return 2
-		}
-		return 1
+	return k.Run()
+}
+
+// stickyWriter keeps the first error of writing, so that a command that printed to a full disk does not succeed.
+type stickyWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (s *stickyWriter) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if s.err == nil {
+		s.err = err
 	}
-	return 0
+	return n, err
+}
+
+// printErrors prints an error, one line for each that it joins.
+func printErrors(w io.Writer, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(w, "blurun: error: %s\n", strings.TrimSuffix(line, "\n"))
+	}
 }
 
 // usageError is a command line that cannot be meant, found after parsing.
@@ -149,8 +198,8 @@ func (e *env) restore(p runtime.Program, params string, seed uint64) error {
 		}
 		return err
 	}
-	if seed > train.MaxSeed {
-		return usagef("--seed %d is larger than %d", seed, uint64(train.MaxSeed))
+	if err := checkSeed(seed); err != nil {
+		return usageError(err.Error())
 	}
 	_, err := p.Call("init", nil, runtime.Scalars{"seed": float64(seed)})
 	return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -316,7 +317,7 @@ func TestErrors(t *testing.T) {
 		reason string
 		args   []string
 	}{
-		{2, "expected one of", nil},
+		{2, "expected \"prepare\"", []string{"data"}},
 		{2, "unexpected argument fly", []string{"fly"}},
 		{2, "unknown flag --datum", []string{"train", model, "--datum", data}},
 		{2, "missing flags: --data", []string{"train", model}},
@@ -324,6 +325,27 @@ func TestErrors(t *testing.T) {
 		{2, "--resume and --checkpoint-every need --checkpoint-dir", []string{"train", model, "--data", data, "--resume"}},
 		{2, "--steps must be at least 1", []string{"train", model, "--data", data, "--steps=-1"}},
 		{2, "--steps", []string{"train", model, "--data", data, "--steps", "many"}},
+		{2, "--steps must be at least 1", []string{"train", model, "--data", data, "--steps", "0"}},
+		{2, "must not be negative", []string{"train", model, "--data", data, "--val-every=-1"}},
+		{2, "must not be negative", []string{"train", model, "--data", data, "--keep=-1"}},
+		{2, "--peak-tflops must be a number above 0", []string{"train", model, "--data", data, "--peak-tflops", "NaN"}},
+		{2, "--peak-tflops must be a number above 0", []string{"train", model, "--data", data, "--peak-tflops", "0"}},
+		{2, "--peak-tflops must be a number above 0", []string{"train", model, "--data", data, "--peak-tflops", "inf"}},
+		{2, "larger than", []string{"train", model, "--data", data, "--seed", fmt.Sprint(uint64(1) << 60)}},
+		{2, "larger than", []string{"verify", model, "--seed", fmt.Sprint(uint64(1) << 60)}},
+		{2, "--threads must be from 0 to 4096", []string{"train", model, "--data", data, "--threads", "100000"}},
+		{2, "--threads must be from 0 to 4096", []string{"bench", model, "--threads=-1"}},
+		{2, "must not be negative", []string{"sample", model, "--params", model, "--tokens=-1"}},
+		{2, "must not be negative", []string{"sample", model, "--params", model, "--top-k=-1"}},
+		{2, "--temperature must be a number from 0 on", []string{"sample", model, "--params", model, "--temperature", "NaN"}},
+		{2, "--batches must not be negative", []string{"eval", model, "--data", data, "--params", model, "--batches=-1"}},
+		{2, "--tolerance must be a number from 0 on", []string{"verify", model, "--tolerance", "NaN"}},
+		{2, `input "tokens" is given twice`, []string{"exec", model, "--fn", "logits", "--in", tokens, "--in", tokens}},
+		{2, "is both input and output", []string{"exec", model, "--fn", "logits", "--in", tokens, "--out", w.path("tokens.npy")}},
+		{2, "is both input and output", []string{"exec", model, "--fn", "logits", "--in", tokens, "--out", "logits=" + model}},
+		{2, "is the place of two outputs", []string{"exec", model, "--fn", "logits", "--in", tokens, "--out", w.path("x.npy"), "--out", w.path("x.npy")}},
+		{2, "is both input and output", []string{"profile", model, "--trace", model}},
+		{1, `scalar "seed" is 1.5, wants a whole number`, []string{"exec", model, "--fn", "init", "--scalar", "seed=1.5"}},
 		{2, "--tokenizer must be one of", []string{"data", "prepare", data, "-o", w.path("x"), "--tokenizer", "word"}},
 		{2, `no input "token"; did you mean tokens?`, []string{"exec", model, "--fn", "logits", "--in", "token=" + w.path("tokens.npy")}},
 		{2, `input "tokens" (i32[2 8]) is missing`, []string{"exec", model, "--fn", "logits"}},
@@ -346,7 +368,7 @@ func TestErrors(t *testing.T) {
 		{1, `input "tokens" is i64[1], the function takes i32[2 8]`, []string{"exec", model, "--fn", "logits", "--in", "tokens=" + w.path("wide.npy")}},
 		{1, `no input "x"`, []string{"exec", model, "--fn", "logits", "--in", w.other("x.safetensors")}},
 		{1, "has no function lo that gives logits", []string{"sample", model, "--params", model, "--fn", "lo"}},
-		{1, "both text and output", []string{"data", "prepare", data, "-o", data, "--tokenizer", "byte"}},
+		{1, "both input and output", []string{"data", "prepare", data, "-o", data, "--tokenizer", "byte"}},
 	} {
 		status, out, errs := w.run(c.args...)
 		require.Equal(t, c.status, status, "%v: %s", c.args, errs)
@@ -355,9 +377,36 @@ func TestErrors(t *testing.T) {
 		require.NotContains(t, errs, "goroutine", "%v", c.args)
 		require.Empty(t, out, "%v", c.args)
 	}
-	status, out, _ := w.run("--help")
-	require.Zero(t, status)
-	require.Contains(t, out, "Continue a text.")
+	require.NoFileExists(t, w.path("x.npy"))
+	for _, args := range [][]string{{"--help"}, nil} {
+		status, out, errs := w.run(args...)
+		require.Zero(t, status)
+		require.Contains(t, out, "Continue a text.")
+		require.Empty(t, errs)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestPrintingToAFullDisk: what could not be printed is an error, whatever was to be printed.
+func TestPrintingToAFullDisk(t *testing.T) {
+	w := setUp(t)
+	w.npy("tokens.npy", formats.FromInt32s(make([]int32, 16), 2, 8))
+	_, _ = w.ok("train", w.path("tiny.blx"), "--data", w.path("text.bin"), "--steps", "1", "--checkpoint-dir", w.path("ckpt"))
+	model, data, params := w.path("tiny.blx"), w.path("text.bin"), w.path("ckpt")
+	for _, args := range [][]string{
+		{"--help"}, {"devices"}, {"devices", "--json"}, {"verify", model}, {"verify", model, "--json"}, {"bench", model, "--steps", "1"},
+		{"sample", model, "--params", params}, {"eval", model, "--params", params, "--data", data, "--batches", "1"},
+		{"exec", model, "--fn", "logits", "--in", "tokens=" + w.path("tokens.npy")}, {"data", "prepare", data, "-o", w.path("x.bin"), "--tokenizer", "byte"},
+	} {
+		var errs bytes.Buffer
+		e := &env{ctx: context.Background(), stdout: fullDisk{}, stderr: &errs, openDevice: device.Open,
+			openReference: func(a *artifact.Artifact) (runtime.Program, error) { return ref.Open(a, runtime.Options{}) }}
+		require.Equal(t, 1, run(args, e), "%v", args)
+		require.Contains(t, errs.String(), "blurun: error: no space left on device\n", "%v", args)
+	}
 }
 
 func (w work) other(name string) string {

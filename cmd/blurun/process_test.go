@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"os"
@@ -70,6 +71,26 @@ func TestTerminated(t *testing.T) {
 		require.Equal(t, c.status, p.ProcessState.ExitCode(), stderr)
 		require.Regexp(t, `^blurun: error: interrupted after step \d+ of 1000000\n$`, stderr.String())
 	}
+}
+
+// TestReaderThatLeaves: when nobody reads the log any more the run ends, and what it had reached is saved.
+func TestReaderThatLeaves(t *testing.T) {
+	w := setUp(t)
+	p := exec.Command(os.Args[0], "train", w.path("tiny.blx"), "--data", w.path("text.bin"), "--steps", "1000000", "--json", "--checkpoint-dir", w.path("ckpt"))
+	var stderr bytes.Buffer
+	p.Env, p.Stderr = append(os.Environ(), asProgram+"=1"), &stderr
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, `{"step":1,`)
+	require.NoError(t, out.Close())
+	require.Error(t, p.Wait())
+	require.Equal(t, 1, p.ProcessState.ExitCode(), "not killed by a signal")
+	require.Contains(t, stderr.String(), "broken pipe")
+	require.Positive(t, w.latest("ckpt"))
 }
 
 // TestKilledAgainAndAgain: a run that is killed without warning, many times, always goes on from a valid checkpoint that is

@@ -30,6 +30,9 @@ func (c *profileCmd) Run(e *env) (err error) {
 	if c.Steps < 1 || c.Top < 0 {
 		return usagef("--steps must be at least 1, --top at least 0")
 	}
+	if err := atomicfile.Distinct([]string{c.Model}, []string{c.Trace}); err != nil {
+		return usageError(err.Error())
+	}
 	_, p, err := e.open(c.Model, c.deviceFlags)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"blutrain/runtime"
 	"blutrain/train"
@@ -21,6 +22,17 @@ type sampleCmd struct {
 	Fn          string  `default:"logits" help:"Function that gives logits [B, S, V] (${default})."`
 	Tokenizer   string  `enum:"auto,byte,gpt2" default:"auto" help:"byte or gpt2. Default: the one with the model's vocabulary."`
 	deviceFlags
+}
+
+// Validate implements kong's interface: it refuses flags that cannot be meant.
+func (c *sampleCmd) Validate() error {
+	switch {
+	case c.Tokens < 0 || c.TopK < 0:
+		return errors.New("--tokens and --top-k must not be negative")
+	case !(c.Temperature >= 0) || math.IsInf(c.Temperature, 0):
+		return errors.New("--temperature must be a number from 0 on")
+	}
+	return c.deviceFlags.Validate()
 }
 
 // Run implements the command.

@@ -1,11 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"blutrain/artifact"
 	"blutrain/train"
@@ -19,7 +21,7 @@ type trainCmd struct {
 	Model           string   `arg:"" help:"Compiled model, NAME.blx."`
 	Data            []string `required:"" placeholder:"FILES" help:"Token files to train on; patterns like train_*.bin are expanded."`
 	ValData         []string `placeholder:"FILES" help:"Token files to evaluate on."`
-	Steps           int64    `placeholder:"N" help:"Last step. Default: the length of the model's schedule."`
+	Steps           *int64   `placeholder:"N" help:"Last step. Default: the length of the model's schedule."`
 	Seed            *uint64  `placeholder:"N" help:"Seed of initialization, data order and dropout. Default: 0, or that of the checkpoint."`
 	ValEvery        int64    `placeholder:"N" default:"250" help:"Steps between evaluations (${default}); there is one after the last step, too."`
 	ValBatches      int64    `placeholder:"N" default:"20" help:"Batches of an evaluation, spread evenly over the data (${default}); 0: all."`
@@ -28,16 +30,31 @@ type trainCmd struct {
 	CheckpointEvery int64    `placeholder:"N" help:"Steps between checkpoints. Default: only the last."`
 	Keep            int      `placeholder:"N" default:"3" help:"Newest checkpoints to keep (${default}); 0: all."`
 	Resume          bool     `help:"Go on from the newest valid checkpoint, if there is one."`
-	PeakTflops      float64  `placeholder:"X" help:"Peak of the device in 10^12 operations a second, to report utilization."`
+	PeakTflops      *float64 `placeholder:"X" help:"Peak of the device in 10^12 operations a second, to report utilization."`
 	JSON            bool     `help:"Print one JSON object a step."`
 	deviceFlags
 }
 
+// Validate implements kong's interface: it refuses flags that cannot be meant.
+func (c *trainCmd) Validate() error {
+	switch {
+	case c.Steps != nil && *c.Steps < 1:
+		return errors.New("--steps must be at least 1")
+	case c.ValEvery < 0 || c.ValBatches < 0 || c.CheckpointEvery < 0 || c.Keep < 0:
+		return errors.New("--val-every, --val-batches, --checkpoint-every and --keep must not be negative")
+	case c.PeakTflops != nil && !(*c.PeakTflops > 0 && *c.PeakTflops <= math.MaxFloat64/1e12):
+		return errors.New("--peak-tflops must be a number above 0")
+	case c.CheckpointDir == "" && (c.Resume || c.CheckpointEvery > 0):
+		return errors.New("--resume and --checkpoint-every need --checkpoint-dir")
+	case c.Seed != nil:
+		return errors.Join(checkSeed(*c.Seed), c.deviceFlags.Validate())
+	}
+	return c.deviceFlags.Validate()
+}
+
 // Run implements the command.
 func (c *trainCmd) Run(e *env) (err error) {
-	if c.CheckpointDir == "" && (c.Resume || c.CheckpointEvery > 0) {
-		return usagef("--resume and --checkpoint-every need --checkpoint-dir")
-	}
+	signal.Ignore(syscall.SIGPIPE) // whoever read the log may leave: then writing fails, and the run can still be saved
 	a, p, err := e.open(c.Model, c.deviceFlags)
 	if err != nil {
 		return err
@@ -47,7 +64,9 @@ func (c *trainCmd) Run(e *env) (err error) {
 		Program: p, Artifact: a.Hash, Seed: c.Seed, Group: checkpoint.Single{},
 		ValEvery: c.ValEvery, ValBatches: c.ValBatches,
 		CheckpointDir: c.CheckpointDir, CheckpointEvery: c.CheckpointEvery, Keep: c.Keep, Resume: c.Resume,
-		PeakFlops: c.PeakTflops * 1e12,
+	}
+	if c.PeakTflops != nil {
+		config.PeakFlops = *c.PeakTflops * 1e12
 	}
 	if config.Steps, err = c.steps(a.Manifest.Train); err != nil {
 		return err
@@ -69,9 +88,6 @@ func (c *trainCmd) Run(e *env) (err error) {
 
 // steps is where the run ends.
 func (c *trainCmd) steps(t *artifact.Train) (int64, error) {
-	if c.Steps < 0 {
-		return 0, usagef("--steps must be at least 1")
-	}
 	if t == nil {
 		return 0, fmt.Errorf("%s has no train block", c.Model)
 	}
@@ -79,10 +95,13 @@ func (c *trainCmd) steps(t *artifact.Train) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", c.Model, err)
 	}
-	if c.Steps == 0 && s.Steps() == 0 {
+	if c.Steps != nil {
+		return *c.Steps, nil
+	}
+	if s.Steps() == 0 {
 		return 0, usagef("the model's schedule has no length: give --steps")
 	}
-	return cmp.Or(c.Steps, s.Steps()), nil
+	return s.Steps(), nil
 }
 
 // logs opens what the run reports to.

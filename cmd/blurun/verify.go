@@ -14,13 +14,21 @@ import (
 )
 
 type verifyCmd struct {
-	Model     string  `arg:"" help:"Compiled model, NAME.blx."`
-	Kernels   bool    `xor:"what" help:"Only compare kernel by kernel."`
-	Functions bool    `xor:"what" help:"Only compare function by function."`
-	Tolerance float64 `placeholder:"X" help:"Largest relative error of a function's output or state. Default: 1e-4; 1e-2 for tf32, 5e-2 for bf16. Kernels have bounds of their own."`
-	Seed      uint64  `placeholder:"N" help:"Seed of the random inputs (0)."`
-	JSON      bool    `help:"Print one JSON object for each kernel, and one for each output and state."`
+	Model     string   `arg:"" help:"Compiled model, NAME.blx."`
+	Kernels   bool     `xor:"what" help:"Only compare kernel by kernel."`
+	Functions bool     `xor:"what" help:"Only compare function by function."`
+	Tolerance *float64 `placeholder:"X" help:"Largest relative error of a function's output or state. Default: 1e-4; 1e-2 for tf32, 5e-2 for bf16. Kernels have bounds of their own."`
+	Seed      uint64   `placeholder:"N" help:"Seed of the random inputs (0)."`
+	JSON      bool     `help:"Print one JSON object for each kernel, and one for each output and state."`
 	deviceFlags
+}
+
+// Validate implements kong's interface: it refuses flags that cannot be meant.
+func (c *verifyCmd) Validate() error {
+	if c.Tolerance != nil && !(*c.Tolerance >= 0) {
+		return errors.New("--tolerance must be a number from 0 on")
+	}
+	return errors.Join(checkSeed(c.Seed), c.deviceFlags.Validate())
 }
 
 // Run implements the command.
@@ -163,8 +171,8 @@ func (c *verifyCmd) functions(e *env, a *artifact.Artifact) (err error) {
 
 func (c *verifyCmd) limit(precision string) float64 {
 	switch {
-	case c.Tolerance > 0:
-		return c.Tolerance
+	case c.Tolerance != nil:
+		return *c.Tolerance
 	case precision == "tf32":
 		return 1e-2
 	case precision == "bf16":

@@ -258,3 +258,30 @@ func TestStreams(t *testing.T) {
 	require.Len(t, entries, 1, "nothing is put beside a device")
 	require.NoError(t, spool.Remove())
 }
+
+func TestDistinct(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("a", nil, 0o644))
+	require.NoError(t, os.WriteFile("b", nil, 0o644))
+	require.NoError(t, os.Symlink("a", "link"))
+	require.NoError(t, os.Link("a", "hard"))
+	for _, c := range []struct {
+		in, out []string
+		reason  string
+	}{
+		{[]string{"a"}, []string{"b", "c", "", "-"}, ""},
+		{[]string{"b", "a"}, []string{"a"}, "a is both input and output"},
+		{[]string{"a"}, []string{"link"}, "link is both input and output"},
+		{[]string{"hard"}, []string{"./a"}, "./a is both input and output"},
+		{nil, []string{"c", "./c"}, "./c is the place of two outputs"},
+		{nil, []string{"link", "hard"}, "hard is the place of two outputs"},
+		{[]string{"", "-", "/dev/null"}, []string{"", "-", "-", "/dev/null", "/dev/null"}, ""},
+	} {
+		err := atomicfile.Distinct(c.in, c.out)
+		if c.reason == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, c.reason)
+		}
+	}
+}

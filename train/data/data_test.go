@@ -335,7 +335,7 @@ func TestPrepare(t *testing.T) {
 		{nil, "no text files"},
 		{[]string{a, filepath.Join(dir, "none.txt")}, "none.txt: no such file"},
 		{[]string{a, bad}, "bad.txt: byte 3 is not UTF-8"},
-		{[]string{out}, "both text and output"},
+		{[]string{out}, "both input and output"},
 		{[]string{dir}, "is a directory"},
 	} {
 		_, err := Prepare(out, gpt2, c.texts)

@@ -20,7 +20,7 @@ func Prepare(out string, t *Tokenizer, texts []string) (int64, error) {
 	if len(texts) == 0 {
 		return 0, errors.New("no text files")
 	}
-	if err := notAnInput(out, texts); err != nil {
+	if err := atomicfile.Distinct(texts, []string{out}); err != nil { // a slip on the command line must not replace the text
 		return 0, err
 	}
 	w, err := shard.Create(atomicfile.OS{}, out, t.Vocab)
@@ -33,20 +33,6 @@ func Prepare(out string, t *Tokenizer, texts []string) (int64, error) {
 		}
 	}
 	return w.Len(), w.Commit()
-}
-
-// notAnInput keeps a slip on the command line from replacing the text.
-func notAnInput(out string, texts []string) error {
-	existing, err := os.Stat(out)
-	if err != nil {
-		return nil
-	}
-	for _, name := range texts {
-		if info, err := os.Stat(name); err == nil && os.SameFile(existing, info) {
-			return fmt.Errorf("%s is both text and output", out)
-		}
-	}
-	return nil
 }
 
 func prepareFile(w *shard.Writer, t *Tokenizer, name string) error {
