@@ -10,23 +10,23 @@ import (
 )
 
 type checkCmd struct {
-	Files             []string           `arg:"" help:"Models, or - for the standard input."`
-	Set               map[string]float64 `placeholder:"NAME=VALUE" mapsep:"," help:"Arguments of the model and sizes of the batch."`
-	VerifyDiagnostics bool               `help:"Compare the diagnostics with the files' expected-error comments."`
+	Files             []string `arg:"" help:"Models, or - for the standard input."`
+	Set               settings `placeholder:"NAME=VALUE,..." help:"Arguments of the model and sizes of the batch."`
+	VerifyDiagnostics bool     `help:"Compare the diagnostics with the files' expected-error comments."`
 }
 
 // Run implements the command: every file is checked, whatever is wrong with the others.
 func (c *checkCmd) Run(s *streams) error {
 	var result error
 	for _, file := range c.Files {
-		src, err := readInput(file, s)
+		src, err := readInput(file, maxModel, s)
 		if err != nil {
 			fmt.Fprintln(s.err, "error:", err)
 			result = reported
 			continue
 		}
 		name := inputName(file)
-		_, diags := frontend.Check(name, src, frontend.Options{Set: c.Set})
+		_, diags := frontend.Check(name, src, frontend.Options{Set: c.Set.numbers, Truths: c.Set.truths})
 		if c.VerifyDiagnostics {
 			if err := verifyDiagnostics(s.err, name, src, diags); err != nil {
 				result = err
@@ -60,7 +60,7 @@ func (c *fmtCmd) Run(s *streams) error {
 }
 
 func (c *fmtCmd) file(file string, s *streams) error {
-	src, err := readInput(file, s)
+	src, err := readInput(file, maxModel, s)
 	if err != nil {
 		return err
 	}

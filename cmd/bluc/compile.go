@@ -11,30 +11,37 @@ import (
 )
 
 type compileCmd struct {
-	File         string             `arg:"" help:"A model (.blu) or a module (.mlir) that a phase left."`
-	Output       string             `short:"o" placeholder:"FILE" help:"The artifact, by default the input's name with .blx; with --compile-to the module, by default the standard output."`
-	Target       string             `default:"cpu" help:"What to compile for: ${targets}."`
-	Arch         string             `placeholder:"ARCH" help:"The machine to compile for: cuda has sm_90a, sm_89, sm_80; the first is the default."`
-	Precision    string             `placeholder:"PRECISION" help:"${precisions}"`
-	Recompute    string             `placeholder:"MODE" help:"What of the forward pass is computed again in the backward pass: none, auto (the default: what is cheap), full (all but the values between layers)."`
-	MemoryBudget passes.Bytes       `placeholder:"SIZE" help:"Choose what is recomputed so that every function stays within this memory, states included: 6GiB, 512MiB."`
-	Set          map[string]float64 `placeholder:"NAME=VALUE" mapsep:"," help:"Arguments of the model and sizes of the batch."`
-	CompileTo    string             `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
-	DumpPhasesTo string             `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
+	File         string       `arg:"" help:"A model (.blu) or a module (.mlir) that a phase left."`
+	Output       string       `short:"o" placeholder:"FILE" help:"The artifact, by default the input's name with .blx; with --compile-to the module, by default the standard output."`
+	Target       string       `placeholder:"TARGET" help:"What to compile for: ${targets}; the first is the default."`
+	Arch         string       `placeholder:"ARCH" help:"The machine to compile for: cuda has sm_90a, sm_89, sm_80; the first is the default."`
+	Precision    string       `placeholder:"PRECISION" help:"${precisions}"`
+	Recompute    string       `placeholder:"MODE" help:"What of the forward pass is computed again in the backward pass: none, auto (the default: what is cheap), full (all but the values between layers)."`
+	MemoryBudget passes.Bytes `placeholder:"SIZE" help:"Choose what is recomputed so that every function stays within this memory, states included: 6GiB, 512MiB; 0: no limit."`
+	Set          settings     `placeholder:"NAME=VALUE,..." help:"Arguments of the model and sizes of the batch."`
+	CompileTo    string       `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
+	DumpPhasesTo string       `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
 	passFlags
 	printFlags
 }
 
 // Run implements the command.
 func (c *compileCmd) Run(s *streams) error {
-	src, err := readInput(c.File, s)
+	if err := c.checkFiles(); err != nil {
+		return err
+	}
+	limit := int64(maxModule)
+	if filepath.Ext(c.File) == ".blu" {
+		limit = maxModel
+	}
+	src, err := readInput(c.File, limit, s)
 	if err != nil {
 		return err
 	}
 	cfg := c.config(c.printFlags, s.err)
 	rec := c.recorder(c.File, src, c.printFlags)
 	r, err := driver.Compile(c.File, src, driver.Options{
-		Target: c.Target, Arch: c.Arch, Precision: c.Precision, Recompute: c.Recompute, Budget: int64(c.MemoryBudget), Set: c.Set,
+		Target: c.Target, Arch: c.Arch, Precision: c.Precision, Recompute: c.Recompute, Budget: int64(c.MemoryBudget), Set: c.Set.numbers, Truths: c.Set.truths,
 		CompileTo: c.CompileTo, DumpDir: c.DumpPhasesTo, Passes: cfg,
 		Record: rec,
 	})
@@ -46,13 +53,32 @@ func (c *compileCmd) Run(s *streams) error {
 		return c.saved(err)
 	}
 	if r.Artifact != nil {
-		return r.Artifact.Write(c.artifactName())
+		data, err := r.Artifact.Encode()
+		if err != nil {
+			return err
+		}
+		return writeOutput(c.artifactName(), data, s, driver.WriteFile)
 	}
 	text := driver.Text(r.Module, c.PrintGeneric)
 	if c.Output == "" || c.Output == "-" {
 		text = ir.Print(r.Module, c.options())
 	}
 	return writeOutput(c.Output, text, s, driver.WriteFile)
+}
+
+// checkFiles keeps the model from being written over. A module may be: that is how it is changed in place.
+func (c *compileCmd) checkFiles() error {
+	output := c.Output
+	if output == "" && c.CompileTo == "" {
+		output = c.artifactName()
+	}
+	if err := distinct("", output, c.DumpHTML, c.CrashReproducer); err != nil {
+		return err
+	}
+	if filepath.Ext(c.File) == ".mlir" {
+		output = ""
+	}
+	return distinct(c.File, output, c.DumpHTML, c.CrashReproducer)
 }
 
 // artifactName is the output given, or the input's name with another ending.

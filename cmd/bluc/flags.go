@@ -4,7 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 
+	"github.com/alecthomas/kong"
+
+	"blutrain/formats/atomicfile"
 	"blutrain/ir"
 	"blutrain/passes"
 )
@@ -59,12 +64,62 @@ func inputName(path string) string {
 	return path
 }
 
-// readInput reads a file, or the standard input for "-".
-func readInput(path string, s *streams) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(s.in)
+// settings are the values of --set. A name has one value: which of two was meant is not for the compiler to choose.
+type settings map[string]float64
+
+// Decode implements kong.MapperValue.
+func (s *settings) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("NAME=VALUE", &text); err != nil {
+		return err
 	}
-	return os.ReadFile(path)
+	if *s == nil {
+		*s = settings{}
+	}
+	for _, setting := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(setting, "=")
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || name == "" {
+			return fmt.Errorf("expected NAME=VALUE with a number, found %q", setting)
+		}
+		if _, twice := (*s)[name]; twice {
+			return fmt.Errorf("%s is set twice", name)
+		}
+		(*s)[name] = x
+	}
+	return nil
+}
+
+// Bounds on what is read, so that a wrong name doesn't fill the memory.
+const (
+	maxModel  = 64 << 20
+	maxModule = 1 << 30
+)
+
+// readInput reads a file of at most limit bytes, or the standard input for "-".
+func readInput(path string, limit int64, s *streams) ([]byte, error) {
+	in := s.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	src, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(src)) > limit {
+		err = fmt.Errorf("%s: longer than %d MiB", inputName(path), limit>>20)
+	}
+	return src, err
+}
+
+// distinct refuses outputs that would take the place of the input, or of each other.
+func distinct(input string, outputs ...string) error {
+	if err := atomicfile.Distinct([]string{input}, outputs); err != nil {
+		return usageError{err.Error()}
+	}
+	return nil
 }
 
 // writeOutput writes a file whole, or the standard output for "" and "-".

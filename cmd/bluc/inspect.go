@@ -9,7 +9,7 @@ import (
 )
 
 type inspectCmd struct {
-	File    string `arg:"" type:"existingfile" help:"An artifact (.blx)."`
+	File    string `arg:"" help:"An artifact (.blx)."`
 	Memory  bool   `help:"Print what memory is for, and who holds what of the arena when it is fullest."`
 	Kernels bool   `help:"Print the kernels, their launches and work."`
 	Params  bool   `help:"Print the parameters and how they start."`

@@ -42,7 +42,35 @@ func main() {
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
+// run runs a command line. What could not be printed is an error, whatever was to be printed.
 func run(args []string, s *streams) int {
+	out := &stickyWriter{w: s.out}
+	code := command(args, &streams{s.in, out, s.err})
+	if out.err == nil {
+		return code
+	}
+	if code == ok {
+		fmt.Fprintln(s.err, "error:", out.err)
+	}
+	return failed
+}
+
+// stickyWriter keeps the first error of writing.
+type stickyWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (s *stickyWriter) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+func command(args []string, s *streams) int {
 	exit := -1
 	var c cli
 	k, err := kong.New(&c, kong.Name("bluc"), kong.Description("The BluTrain compiler."),

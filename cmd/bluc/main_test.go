@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,10 @@ func TestHelp(t *testing.T) {
 func TestWrongUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"bogus"}, {"opt", "--bogus"}, {"compile"}, {"ops", "arith.adi"}, {"opt", "--pass-pipeline=builtin.module(cs)"},
-		{"opt", "--print-ir-after=cs"}, {"compile", "x.mlir", "--target=cup"}, {"inspect", "no such file"},
+		{"opt", "--print-ir-after=cs"}, {"compile", "x.mlir", "--target=cup"}, {"inspect"},
+		{"compile", "x.mlir", "--set"}, {"compile", "x.mlir", "--set=V"}, {"compile", "x.mlir", "--set=V="}, {"compile", "x.mlir", "--set==3"}, {"compile", "x.mlir", "--set=V=many"},
+		{"compile", "x.mlir", "--set=V=1,"}, {"compile", "x.mlir", "--set=V=1e400"}, {"compile", "x.mlir", "--set=V=1,V=2"}, {"compile", "x.mlir", "--set=V=1", "--set=V=1"},
+		{"compile", "x.mlir", "--memory-budget=NaN"}, {"compile", "x.mlir", "--memory-budget=-1"}, {"compile", "x.mlir", "--shuffle-ops=x"},
 	} {
 		in := file(t, "x.mlir", module)
 		for i := range args {
@@ -121,6 +125,67 @@ func TestCompile(t *testing.T) {
 	require.True(t, strings.HasPrefix(out, "builtin.module @mlp"))
 }
 
+// TestOutputsAndInputs: nothing that is read is written over, but a module, which may be changed in place; "-" is the standard output.
+func TestOutputsAndInputs(t *testing.T) {
+	good, err := os.ReadFile("../../examples/mlp.blu")
+	require.NoError(t, err)
+	model := file(t, "mlp.blu", string(good))
+	dir := filepath.Dir(model)
+	link, out := filepath.Join(dir, "link.blx"), filepath.Join(dir, "out")
+	require.NoError(t, os.Symlink("mlp.blu", link))
+	for _, args := range [][]string{
+		{"-o", model}, {"-o", link}, {"-o", out, "--dump-html", model}, {"-o", out, "--crash-reproducer", model}, {"-o", out, "--dump-html", out},
+		{"--compile-to=graph", "-o", model},
+	} {
+		_, errs, code := bluc(t, "", append([]string{"compile", model, "--target=ref", "--set=M=8,E=4,B=1,S=8"}, args...)...)
+		require.Equal(t, usage, code, "%v: %s", args, errs)
+		text, _ := os.ReadFile(model)
+		require.Equal(t, string(good), string(text))
+		require.NoFileExists(t, out)
+	}
+	artifact, errs, code := bluc(t, "", "compile", model, "--target=ref", "--set=M=8,E=4,B=1,S=8", "-o", "-")
+	require.Zero(t, code, errs)
+	require.True(t, strings.HasPrefix(artifact, "PK"))
+	path := file(t, "x.mlir", module)
+	_, errs, code = bluc(t, "", "opt", path, "--pass-pipeline=builtin.module(cse)", "-o", path)
+	require.Zero(t, code, errs)
+	_, errs, code = bluc(t, "", "opt", path, "-o", out, "--dump-html", path)
+	require.Equal(t, usage, code, errs)
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestPrintingToAFullDisk(t *testing.T) {
+	blx := filepath.Join(t.TempDir(), "x.blx")
+	_, errs, code := bluc(t, "", "compile", "../../examples/mlp.blu", "-o", blx, "--set=M=8,E=4,B=1,S=8")
+	require.Zero(t, code, errs)
+	for _, args := range [][]string{
+		{"--help"}, {"ops"}, {"ops", "blu.add"}, {"passes"}, {"version"}, {"opt", "-"}, {"fmt", "-"}, {"inspect", blx}, {"inspect", blx, "--memory", "--kernels", "--params"},
+		{"compile", "../../examples/mlp.blu", "--compile-to=input"}, {"compile", "../../examples/mlp.blu", "--set=M=8,E=4,B=1,S=8", "-o", "-"},
+	} {
+		in := ""
+		if args[0] == "fmt" {
+			in = "model m() {}\n"
+		}
+		var e bytes.Buffer
+		require.Equal(t, failed, run(args, &streams{strings.NewReader(in), fullDisk{}, &e}), "%v", args)
+		require.Contains(t, e.String(), "no space left on device", "%v", args)
+	}
+}
+
+// endless is a device such as /dev/zero.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestEndlessInput(t *testing.T) {
+	var o, e bytes.Buffer
+	require.Equal(t, failed, run([]string{"check", "-"}, &streams{endless{}, &o, &e}))
+	require.Equal(t, "error: <stdin>: longer than 64 MiB\n", e.String())
+}
+
 func TestCompileErrors(t *testing.T) {
 	path := file(t, "bad.blu", "model m() {\n  fn f(x: f32[2]) -> f32[3] {\n    return x\n  }\n}\n")
 	blx := filepath.Join(t.TempDir(), "bad.blx")
@@ -132,6 +197,12 @@ func TestCompileErrors(t *testing.T) {
 	_, errs, code = bluc(t, "", "inspect", path)
 	require.Equal(t, failed, code)
 	require.NotEmpty(t, errs)
+	_, errs, code = bluc(t, "", "inspect", "none.blx")
+	require.Equal(t, failed, code)
+	require.Equal(t, "error: open none.blx: no such file or directory\n", errs)
+	_, errs, code = bluc(t, "", "inspect", t.TempDir())
+	require.Equal(t, failed, code)
+	require.Contains(t, errs, ": is a directory")
 }
 
 func TestCheckAndFmt(t *testing.T) {

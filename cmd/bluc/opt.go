@@ -28,7 +28,13 @@ type optCmd struct {
 
 // Run implements the command.
 func (c *optCmd) Run(s *streams) error {
-	src, err := readInput(c.File, s)
+	if err := distinct(c.File, c.DumpHTML, c.CrashReproducer); err != nil {
+		return err
+	}
+	if err := distinct("", c.Output, c.DumpHTML, c.CrashReproducer); err != nil {
+		return err
+	}
+	src, err := readInput(c.File, maxModule, s)
 	if err != nil {
 		return err
 	}
