@@ -44,11 +44,12 @@ func powerOf2(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 // chooseLayout looks at the blocks of a kernel.
 func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
-	rows, cols, product, whole, scatter := 1, 1, false, false, 0
+	rows, cols, product, whole, heavy, scatter := 1, 1, false, false, false, 0
 	var largest *ir.Op
 	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
 		product = product || op.Is(tile.Dot) || op.Is(tile.Contract)
 		whole = whole || op.Is(tile.Contract)
+		heavy = heavy || op.Name() == "tile.gelu_grad" || op.Name() == "tile.silu_grad" || len(op.Regions()) > 0 && !op.Is(tile.Kernel) && !op.Is(tile.Contract)
 		if op.Is(tile.ScatterAdd) {
 			scatter = int(op.Attrs().IntOr("cols", 1))
 		}
@@ -72,7 +73,7 @@ func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
 		y = loopLayout(rows, cols, vectors(kernel, align, cols))
 	}
 	y.threads = y.tr * y.tc
-	if whole && y.threads == 256 {
+	if whole && y.threads == 256 && !heavy {
 		y.perSM = 2 // one computes while the other waits for memory
 	}
 	if y.rows(rows)*y.cols(cols) > maxElems {

@@ -206,14 +206,15 @@ func (p *panel) fetch(k *ir.Value) []*ir.Value {
 	l := p.l
 	var out []*ir.Value
 	for n, u := range p.units {
-		at := l.b.MulWide(l.b.Add(k, u.k), int(p.kPitch), u.at)
+		first := l.b.Add(k, u.k)
+		at := l.b.MulWide(first, int(p.kPitch), u.at)
 		for e := 0; e < 4; e += p.together {
 			row, depth, shift := 0, e, int64(e)*p.kPitch
 			if p.alongRows {
 				row, depth, shift = e, 0, int64(e)*p.rowPitch
 			}
 			when := l.both(u.exists, p.rowThere(n, u, row))
-			when = l.both(when, l.b.Compare("lt", l.b.AddI(l.b.Add(k, u.k), depth), l.b.I32(p.depth)))
+			when = l.both(when, l.b.Compare("lt", first, l.b.I32(p.depth-depth)))
 			out = append(out, l.b.Scalars(l.b.Load(at, l.c.F32(), p.together, ptx.Access{Space: "global", Offset: int(shift), If: when}))...)
 		}
 	}
@@ -238,10 +239,6 @@ func (p *panel) rowThere(n int, u unit, e int) *ir.Value {
 func (p *panel) put(s sharedTile, regs []*ir.Value) {
 	l := p.l
 	for n, u := range p.units {
-		type key struct {
-			p *panel
-			n int
-		}
 		at := l.b.Add(s.base, l.b.Add(l.b.MulI(u.k, int(s.pitch)), l.b.MulI(u.row, 4)))
 		four := regs[4*n : 4*n+4]
 		if p.alongRows {

@@ -92,13 +92,27 @@ func constantBits(a ir.Attr) (uint64, error) {
 // number is bits as a number of a type.
 func number(t ir.Type, x uint64) float64 {
 	w := ptx.Width(t)
+	switch w {
+	case 32:
+		return float64(math.Float32frombits(uint32(x)))
+	case 64:
+		return math.Float64frombits(x)
+	}
 	p := make([]byte, w/8)
 	put(p, x)
 	return ir.DecodeElement(t, string(p))
 }
 
 // bitsOf is a number rounded to a type.
-func bitsOf(t ir.Type, x float64) uint64 { return get(ir.EncodeElement(nil, t, x)) }
+func bitsOf(t ir.Type, x float64) uint64 {
+	switch ptx.Width(t) {
+	case 32:
+		return uint64(math.Float32bits(float32(x)))
+	case 64:
+		return math.Float64bits(x)
+	}
+	return get(ir.EncodeElement(nil, t, x))
+}
 
 // scalar is the function of an operation on the bits of its operands.
 func scalar(op *ir.Op) (func(x []uint64) uint64, error) {
@@ -241,8 +255,26 @@ func floatScalar(op *ir.Op, t ir.Type) (func(x []uint64) uint64, error) {
 	return nil, fmt.Errorf("is not emulated on floating-point numbers")
 }
 
+// relations by what they are for floating-point numbers, signed and unsigned integers.
+var relations = map[string]struct {
+	floats   func(a, b float64) bool
+	signed   func(a, b int64) bool
+	unsigned func(a, b uint64) bool
+}{
+	"eq": {floats: func(a, b float64) bool { return a == b }, signed: func(a, b int64) bool { return a == b }},
+	"ne": {floats: func(a, b float64) bool { return a != b }, signed: func(a, b int64) bool { return a != b }},
+	"lt": {floats: func(a, b float64) bool { return a < b }, signed: func(a, b int64) bool { return a < b }},
+	"le": {floats: func(a, b float64) bool { return a <= b }, signed: func(a, b int64) bool { return a <= b }},
+	"gt": {floats: func(a, b float64) bool { return a > b }, signed: func(a, b int64) bool { return a > b }},
+	"ge": {floats: func(a, b float64) bool { return a >= b }, signed: func(a, b int64) bool { return a >= b }},
+	"lo": {unsigned: func(a, b uint64) bool { return a < b }},
+	"ls": {unsigned: func(a, b uint64) bool { return a <= b }},
+	"hi": {unsigned: func(a, b uint64) bool { return a > b }},
+	"hs": {unsigned: func(a, b uint64) bool { return a >= b }},
+}
+
 func comparison(op *ir.Op) (func(x []uint64) uint64, error) {
-	t, is := op.Operand(0).Type(), op.Attrs().Str("is")
+	t, is := op.Operand(0).Type(), relations[op.Attrs().Str("is")]
 	w := ptx.Width(t)
 	truth := func(b bool) uint64 {
 		if b {
@@ -250,16 +282,13 @@ func comparison(op *ir.Op) (func(x []uint64) uint64, error) {
 		}
 		return 0
 	}
-	return func(x []uint64) uint64 {
-		if ir.IsFloat(t) {
-			a, b := number(t, x[0]), number(t, x[1])
-			return truth(map[string]bool{"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[is])
-		}
-		a, b := signed(x[0], w), signed(x[1], w)
-		u, v := x[0], x[1]
-		return truth(map[string]bool{"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b,
-			"lo": u < v, "ls": u <= v, "hi": u > v, "hs": u >= v}[is])
-	}, nil
+	switch {
+	case ir.IsFloat(t):
+		return func(x []uint64) uint64 { return truth(is.floats(number(t, x[0]), number(t, x[1]))) }, nil
+	case is.unsigned != nil:
+		return func(x []uint64) uint64 { return truth(is.unsigned(x[0], x[1])) }, nil
+	}
+	return func(x []uint64) uint64 { return truth(is.signed(signed(x[0], w), signed(x[1], w))) }, nil
 }
 
 func conversion(op *ir.Op) (func(x []uint64) uint64, error) {

@@ -13,8 +13,9 @@ import (
 
 // Memory is the global memory of a device.
 type Memory struct {
-	buffers []*Buffer
-	next    uint64
+	buffers  []*Buffer
+	next     uint64
+	launches int32
 }
 
 // Buffer is a piece of it.
@@ -63,23 +64,12 @@ type machine struct {
 	values  map[*ir.Value][][]uint64 // registers of a value, each of all threads
 }
 
-// lastLaunch numbers launches, so that accesses of different ones don't conflict; it is kept in the memory's first bytes of
-// bookkeeping.
-func (m *Memory) launchNumber() int32 {
-	n := int32(0)
-	for _, b := range m.buffers {
-		for _, a := range b.access {
-			n = max(n, a.writeLaunch, a.readLaunch)
-		}
-	}
-	return n + 1
-}
-
 // Launch runs a kernel's blocks one after the other; params are its parameters' bits.
 func Launch(m *Memory, kernel *ir.Op, blocks int, params []uint64) error {
 	a := kernel.Attrs()
 	threads, _ := a.Int("threads")
-	launch := m.launchNumber()
+	m.launches++ // accesses of different launches don't conflict
+	launch := m.launches
 	for block := range blocks {
 		n := int(a.IntOr("shared", 0))
 		r := &machine{memory: m, threads: int(threads), block: block, launch: launch, epoch: 1, values: map[*ir.Value][][]uint64{},
