@@ -225,9 +225,11 @@ func decomposeAdamw(b *Builder, op *ir.Op) []*ir.Value {
 	g := b.Mul(in[3], b.Fill(in[5], shape))
 	m = b.Add(b.scaled(m, beta1), b.scaled(g, 1-beta1))
 	v = b.Add(b.scaled(v, beta2), b.scaled(b.Mul(g, g), 1-beta2))
-	mean := b.Div(m, b.Fill(b.biasCorrection(beta1, step), shape))
-	root := b.Sqrt(b.Div(v, b.Fill(b.biasCorrection(beta2, step), shape)))
-	p = b.Sub(b.Sub(p, b.Mul(p, b.Fill(b.scaled(lr, decay), shape))), b.Div(b.Mul(mean, b.Fill(lr, shape)), b.plus(root, eps)))
+	// What is the same for all elements is computed once: lr / (1 - beta1^step) and 1 / sqrt(1 - beta2^step).
+	rate := b.Div(lr, b.biasCorrection(beta1, step))
+	root := b.Mul(b.Sqrt(v), b.Fill(b.Rsqrt(b.biasCorrection(beta2, step)), shape))
+	p = b.Sub(p, b.Mul(p, b.Fill(b.scaled(lr, decay), shape)))
+	p = b.Sub(p, b.Mul(b.Div(m, b.plus(root, eps)), b.Fill(rate, shape)))
 	return []*ir.Value{b.CastTo(p, op.Result(0).Elem()), b.CastTo(m, op.Result(1).Elem()), b.CastTo(v, op.Result(2).Elem())}
 }
 

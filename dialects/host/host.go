@@ -16,8 +16,8 @@ var Dialect = &ir.Dialect{
 	Name:    "host",
 	Summary: "kernels for CPUs: bytecode over cache-sized blocks",
 	Ops: []*ir.OpDef{
-		Kernel, Scratch, Memory, Window, Unary, Binary, Compare, Select, Cast, Fill, Iota, Copy, Transpose, Reduce,
-		Dot, Gemm, Gather, Pick, ScatterAdd, Random, End,
+		Kernel, Scratch, Memory, Window, Unary, Binary, Fma, Compare, Select, Cast, Fill, Iota, Copy, Transpose, Reduce,
+		Inner, Dot, Gemm, Gather, Pick, ScatterAdd, Random, End,
 	},
 	Types: []ir.TypeDef{{Name: "block", Summary: "a block of at most the given rows and columns", Verify: func(t *ir.DialectType) error {
 		if t.Elem == nil || len(t.Shape) != 2 || len(t.Params) > 0 {
@@ -122,6 +122,16 @@ var Binary = ir.Define("host", ir.OpDef{
 	Verify:      verifyFn(Binaries),
 })
 
+// Fma multiplies and adds with one rounding.
+var Fma = ir.Define("host", ir.OpDef{
+	Name:        "fma",
+	Summary:     "dst = x * y + z, rounded once",
+	Description: "f32. x has the extents of dst. With `negate`, dst = z - x * y, and y has one column.",
+	Operands:    []ir.OperandDef{{Name: "x", Type: block}, {Name: "y", Type: block}, {Name: "z", Type: block}, {Name: "dst", Type: block}},
+	Attrs:       []ir.AttrDef{{Name: "negate", Kind: ir.BoolKind, Doc: "subtract the product from z"}},
+	Verify:      verifyBlocks,
+})
+
 // Compare compares element by element.
 var Compare = ir.Define("host", ir.OpDef{
 	Name:        "compare",
@@ -197,6 +207,16 @@ var Reduce = ir.Define("host", ir.OpDef{
 		{Name: "axis", Kind: ir.I64Kind, Doc: "0 or 1"},
 	},
 	Verify: verifyFn(Reductions),
+})
+
+// Inner multiplies and adds up along an axis.
+var Inner = ir.Define("host", ir.OpDef{
+	Name:        "inner",
+	Summary:     "dst = sum of x * y along an axis",
+	Description: "f32, x and y of the same extents. Along axis 1 dst has one column, along axis 0 one row.",
+	Operands:    []ir.OperandDef{{Name: "x", Type: block}, {Name: "y", Type: block}, {Name: "dst", Type: block}},
+	Attrs:       []ir.AttrDef{{Name: "axis", Kind: ir.I64Kind, Doc: "0 or 1"}},
+	Verify:      verifyBlocks,
 })
 
 // Dot multiplies small matrices.

@@ -10,6 +10,13 @@ import (
 
 // elementwise translates an elementwise operation. Its result takes over the scratch memory of an operand that dies here.
 func (l *lowering) elementwise(op *ir.Op) error {
+	if l.waits[op] != nil {
+		return nil
+	}
+	if mul := l.takenIn[op]; mul != nil {
+		l.multiplyAdd(op, mul)
+		return nil
+	}
 	in := make([]*operand, op.NumOperands())
 	for i, v := range op.Operands() {
 		in[i] = l.blocks[v]
@@ -87,11 +94,15 @@ func (l *lowering) common(op *ir.Op, in []*operand) (rows, cols *ir.Value) {
 
 // reuse is the scratch block of one of the first operands, of the result's type, that is used here for the last time; or nil.
 func (l *lowering) reuse(op *ir.Op, in []*operand) *operand {
+	return l.reuseOf(op, op.Operands()[:len(in)], in)
+}
+
+// reuseOf is reuse for an operation that reads these values.
+func (l *lowering) reuseOf(op *ir.Op, values []*ir.Value, in []*operand) *operand {
 	if l.stored[op.Result(0)] != nil {
 		return nil
 	}
-	for i := range in {
-		v := op.Operand(i)
+	for i, v := range values {
 		if in[i].scratch && v.Type() == op.Result(0).Type() && l.diesAt(v, op) {
 			return in[i]
 		}
@@ -100,9 +111,9 @@ func (l *lowering) reuse(op *ir.Op, in []*operand) *operand {
 }
 
 // lastUse reports whether no use of v comes after op, which is in v's block.
-func lastUse(v *ir.Value, op *ir.Op) bool {
+func (l *lowering) lastUse(v *ir.Value, op *ir.Op) bool {
 	for u := range v.Uses() {
-		user := u.Owner()
+		user := l.user(u.Owner())
 		for user.Block() != op.Block() {
 			user = user.Parent()
 		}
@@ -142,6 +153,10 @@ func (l *lowering) random(op *ir.Op) {
 }
 
 func (l *lowering) reduce(op *ir.Op) {
+	if mul := l.takenIn[op]; mul != nil {
+		l.inner(op, mul)
+		return
+	}
 	x := l.blocks[op.Operand(0)]
 	rows, cols := x.rows, l.number(1)
 	if axis, _ := op.Attrs().Int("axis"); axis == 0 {
@@ -181,7 +196,7 @@ func (l *lowering) dot(op *ir.Op) {
 // diesAt reports whether v, a value of op's block or carried by the loop whose body that is, is used by op for the last
 // time.
 func (l *lowering) diesAt(v *ir.Value, op *ir.Op) bool {
-	return v.Block() == op.Block() && lastUse(v, op)
+	return v.Block() == op.Block() && l.lastUse(v, op)
 }
 
 // indexed translates operations that address rows by number.

@@ -321,7 +321,7 @@ func (l *lowering) epilogue(p *product, body *ir.Block) error {
 				done[op] = true
 			}
 		}
-	} else if !lastUse(y, v.Op()) {
+	} else if !l.lastUse(y, v.Op()) {
 		saved := l.scratchFor(y.Type(), body.Arg(2), body.Arg(3))
 		l.emit(host.Copy, []*operand{l.blocks[y], saved}, nil)
 		l.blocks[y] = saved

@@ -58,17 +58,19 @@ func dropDead(b *ir.Block) {
 
 // lowering is the state of translating one kernel.
 type lowering struct {
-	c      *ir.Context
-	kernel *ir.Op // tile.kernel
-	out    *ir.Op // host.kernel
-	b      *ir.Builder
-	index  map[*ir.Value]*ir.Value // references and indices of the tile kernel to those of the host kernel
-	blocks map[*ir.Value]*operand
-	consts map[int64]*ir.Value
-	clips  map[clipKey]*ir.Value
-	axes   map[*ir.Value]axis
-	piece  map[*ir.Value]*ir.Value // in an epilogue: the extent along a row or column axis
-	stored map[*ir.Value]*ir.Op    // values computed where this tile.store wants them
+	c       *ir.Context
+	kernel  *ir.Op // tile.kernel
+	out     *ir.Op // host.kernel
+	b       *ir.Builder
+	index   map[*ir.Value]*ir.Value // references and indices of the tile kernel to those of the host kernel
+	blocks  map[*ir.Value]*operand
+	consts  map[int64]*ir.Value
+	clips   map[clipKey]*ir.Value
+	axes    map[*ir.Value]axis
+	piece   map[*ir.Value]*ir.Value // in an epilogue: the extent along a row or column axis
+	stored  map[*ir.Value]*ir.Op    // values computed where this tile.store wants them
+	waits   map[*ir.Op]*ir.Op       // multiplications to the operations that take them in
+	takenIn map[*ir.Op]*ir.Op       // the other way round
 }
 
 // operand is a tile block: the host block it lives in and its actual extents.
@@ -89,7 +91,7 @@ type clipKey struct {
 func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 	l := &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*operand{}, consts: map[int64]*ir.Value{},
-		clips: map[clipKey]*ir.Value{}, axes: map[*ir.Value]axis{}, stored: map[*ir.Value]*ir.Op{},
+		clips: map[clipKey]*ir.Value{}, axes: map[*ir.Value]axis{}, stored: map[*ir.Value]*ir.Op{}, waits: map[*ir.Op]*ir.Op{}, takenIn: map[*ir.Op]*ir.Op{},
 	}
 	reference := kernel.Attr("tile.reference")
 	attrs := []ir.NamedAttr{
@@ -109,6 +111,7 @@ func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 		l.axes[a] = axis{grid[i], steps[i]}
 	}
 	l.b = ir.NewBuilder(c, body)
+	l.planFusion()
 	return l
 }
 

@@ -22,6 +22,8 @@ func (d *decoder) compute(op *ir.Op) (instr, error) {
 		return unary(op, r)
 	case host.Binary:
 		return binary(op, r)
+	case host.Fma:
+		return fma(op, r)
 	case host.Compare:
 		return compare(op, r)
 	case host.Select:
@@ -38,6 +40,8 @@ func (d *decoder) compute(op *ir.Op) (instr, error) {
 		return transpose(op, r)
 	case host.Reduce:
 		return reduce(op, r)
+	case host.Inner:
+		return inner(op, r)
 	case host.Dot:
 		return dot(op, r)
 	case host.Random:

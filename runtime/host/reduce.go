@@ -134,6 +134,45 @@ func argmaxColumns(x, d *block) {
 	}
 }
 
+// inner decodes a sum of products along an axis.
+func inner(op *ir.Op, r []int) (instr, error) {
+	axis := op.Attrs().IntOr("axis", 0)
+	if axis != 0 && axis != 1 || !all(kinds(op), kindF32) {
+		return nil, unsupported(op)
+	}
+	return func(f *frame) {
+		x, y, d := &f.blocks[r[0]], &f.blocks[r[1]], &f.blocks[r[2]]
+		rows, cols := x.rows, 1
+		if axis == 0 {
+			rows, cols = 1, x.cols
+		}
+		if x.rows != y.rows || x.cols != y.cols || d.rows != rows || d.cols != cols {
+			f.fail("sum along axis %d of %v times %v into %v", axis, x, y, d)
+			return
+		}
+		if axis == 0 {
+			innerColumns(f, x, y, d)
+			return
+		}
+		for i := range rows {
+			*at[float32](d, i, 0) = float32(f.k.Dot(row[float32](x, i), row[float32](y, i)))
+		}
+	}, nil
+}
+
+func innerColumns(f *frame, x, y, d *block) {
+	if d.empty() {
+		return
+	}
+	sums := f.temp.zeroed(x.cols)
+	if x.rows > 0 {
+		f.k.ColDot(sums, elements[float32](x), elements[float32](y), x.rows, x.cols, x.rowStride, y.rowStride)
+	}
+	for c, s := range sums {
+		*at[float32](d, 0, c) = float32(s)
+	}
+}
+
 // reduceIntegers reduces int32 blocks.
 func reduceIntegers(fn string, axis int64, r []int) instr {
 	fold := map[string]func(a, x int32) int32{
