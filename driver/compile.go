@@ -16,7 +16,6 @@ import (
 	"blutrain/dialects"
 	"blutrain/formats/atomicfile"
 	"blutrain/frontend"
-	"blutrain/internal/near"
 	"blutrain/ir"
 	"blutrain/ir/diag"
 	"blutrain/lower/binary"
@@ -29,12 +28,13 @@ const Version = "0.1.0"
 
 // Options of a compilation.
 type Options struct {
-	Target    string             // one of Targets
+	Target    string             // one of Targets; "" is the first, or what a module was compiled for
 	Precision string             // one that the target has; "" is its default
 	Arch      string             // one that the target has; "" is its default
 	Recompute string             // none, auto or full; "" is auto
 	Budget    int64              // bytes a function may use, states included; recomputation is chosen to stay within. 0: no limit
 	Set       map[string]float64 // arguments of the model and sizes of the batch that replace those in its text
+	Truths    map[string]bool    // the same for arguments that are truth values
 	CompileTo string             // the last phase; "" is all of them
 	DumpDir   string             // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
 	Passes    passes.Config
@@ -77,10 +77,11 @@ func Diagnostics(err error) diag.List {
 // source's name in messages, and the end of it says which of the two it is.
 func Compile(file string, src []byte, o Options) (*Result, error) {
 	c := &compilation{Options: o, file: file, src: src, result: &Result{Ctx: dialects.NewContext()}}
-	if err := c.check(); err != nil {
+	next, err := c.begin()
+	if err != nil {
 		return nil, err
 	}
-	return c.result, c.run()
+	return c.result, c.run(next)
 }
 
 type compilation struct {
@@ -89,41 +90,6 @@ type compilation struct {
 	src    []byte
 	phases []Phase
 	result *Result
-}
-
-// check refuses options that name nothing.
-func (c *compilation) check() error {
-	i := slices.IndexFunc(Targets, func(t Target) bool { return t.Name == c.Target })
-	if i < 0 {
-		return optionErrorf("no target %q%s; there are %s", c.Target, near.Suggest(c.Target, TargetNames()), strings.Join(TargetNames(), ", "))
-	}
-	available := Targets[i].Precisions
-	if c.Precision == "" {
-		c.Precision = available[0]
-	}
-	if !slices.Contains(available, c.Precision) {
-		return optionErrorf("target %s has no precision %q; it has %s", c.Target, c.Precision, strings.Join(available, ", "))
-	}
-	if err := c.checkArch(Targets[i]); err != nil {
-		return err
-	}
-	if modes := []string{"none", "auto", "full"}; c.Recompute != "" && !slices.Contains(modes, c.Recompute) {
-		return optionErrorf("no mode of recomputation %q%s; there are %s", c.Recompute, near.Suggest(c.Recompute, modes), strings.Join(modes, ", "))
-	}
-	if c.Budget != 0 && c.Recompute != "" {
-		return optionErrorf("a memory budget chooses what is recomputed: it can't be combined with the mode %s", c.Recompute)
-	}
-	c.phases = phasesOf(c.Target)
-	if c.CompileTo != "" && c.index(c.CompileTo) < 0 {
-		return c.noPhase(c.CompileTo)
-	}
-	if ext := filepath.Ext(c.file); ext != ".blu" && ext != ".mlir" {
-		return optionErrorf("%s: expected a model (.blu) or a module (.mlir)", c.file)
-	}
-	if err := c.Passes.CheckNames(Passes()); err != nil {
-		return optionErrorf("%v", err)
-	}
-	return nil
 }
 
 // alignment is the bytes that offsets in the arena are multiples of.
@@ -136,41 +102,44 @@ func alignment(target string) int64 {
 	return 64
 }
 
-// checkArch refuses a machine that the target isn't compiled for.
-func (c *compilation) checkArch(t Target) error {
-	if c.Arch == "" && len(t.Archs) > 0 {
-		c.Arch = t.Archs[0]
-	}
-	if c.Arch != "" && !slices.Contains(t.Archs, c.Arch) {
-		if len(t.Archs) == 0 {
-			return optionErrorf("target %s is compiled for no arch in particular", t.Name)
-		}
-		return optionErrorf("target %s has no arch %q%s; it has %s", t.Name, c.Arch, near.Suggest(c.Arch, t.Archs), strings.Join(t.Archs, ", "))
-	}
-	return nil
-}
-
 func (c *compilation) index(phase string) int {
 	return slices.IndexFunc(c.phases, func(p Phase) bool { return p.Name == phase })
 }
 
-func (c *compilation) noPhase(phase string) error {
-	var names []string
-	for _, p := range c.phases {
-		names = append(names, p.Name)
+// begin reads a module, checks the options, and gives the index of the phase that comes first.
+func (c *compilation) begin() (int, error) {
+	module, err := isModule(c.file)
+	if err != nil {
+		return 0, err
 	}
-	return optionErrorf("no phase %q for target %s%s; there are %s", phase, c.Target, near.Suggest(phase, names), strings.Join(names, ", "))
+	if !module {
+		return 0, c.checkNames()
+	}
+	m, err := ReadModule(c.result.Ctx, c.file, c.src)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.inherit(m); err != nil {
+		return 0, err
+	}
+	if err := c.checkNames(); err != nil {
+		return 0, err
+	}
+	name := m.Attrs().Str(PhaseAttr)
+	if name == "" {
+		return 0, m.Errorf("the module has no attribute %s, which says what phase it is the result of", PhaseAttr)
+	}
+	c.result.Module, c.result.Phase = m, name
+	c.Record.Phase(name, "the module as read", m, true)
+	i := c.index(name)
+	if i < 0 {
+		return 0, m.Errorf("%s: %v", PhaseAttr, c.noPhase(name))
+	}
+	return i + 1, c.checkLate(i + 1)
 }
 
 // run does the phases that are left.
-func (c *compilation) run() error {
-	next := 0
-	if filepath.Ext(c.file) == ".mlir" {
-		var err error
-		if next, err = c.resume(); err != nil {
-			return err
-		}
-	}
+func (c *compilation) run(next int) error {
 	last := len(c.phases) - 1
 	if c.CompileTo != "" {
 		last = c.index(c.CompileTo)
@@ -184,26 +153,6 @@ func (c *compilation) run() error {
 		}
 	}
 	return nil
-}
-
-// resume reads a module and gives the index of the phase that comes next.
-func (c *compilation) resume() (int, error) {
-	m, err := ReadModule(c.result.Ctx, c.file, c.src)
-	if err != nil {
-		return 0, err
-	}
-	c.result.Module = m
-	name := m.Attrs().Str(PhaseAttr)
-	if name == "" {
-		return 0, m.Errorf("the module has no attribute %s, which says what phase it is the result of", PhaseAttr)
-	}
-	c.result.Phase = name
-	c.Record.Phase(name, "the module as read", m, true)
-	i := c.index(name)
-	if i < 0 {
-		return 0, m.Errorf("%s: %v", PhaseAttr, c.noPhase(name))
-	}
-	return i + 1, nil
 }
 
 // ReadModule parses and verifies a module.
@@ -247,6 +196,7 @@ func (c *compilation) phase(i int) error {
 		return nil
 	}
 	c.result.Module.SetAttr(PhaseAttr, c.result.Ctx.String(p.Name))
+	c.remember(p)
 	c.Record.Phase(p.Name, p.Summary, c.result.Module, p.Run != nil)
 	return c.dump(i)
 }
@@ -292,7 +242,7 @@ func Text(m *ir.Op, generic bool) []byte {
 
 // input reads the model.
 func (c *compilation) input() error {
-	m, diags := frontend.Compile(c.result.Ctx, c.file, c.src, frontend.Options{Set: c.Set})
+	m, diags := frontend.Compile(c.result.Ctx, c.file, c.src, frontend.Options{Set: c.Set, Truths: c.Truths})
 	if m == nil {
 		return &Errors{diags}
 	}

@@ -104,6 +104,28 @@ func TestSet(t *testing.T) {
 	require.Equal(t, int64(2), r.Artifact.Manifest.Train.Batch.B)
 }
 
+// What a module was compiled for, it is compiled on for.
+func TestModulesRememberChoices(t *testing.T) {
+	for _, o := range []driver.Options{{Target: "cpu", Precision: "bf16"}, {Target: "ref", Precision: "bf16"}, {Target: "cuda", Arch: "sm_80"}} {
+		o.DumpDir = t.TempDir()
+		_, err := driver.Compile("mlp.blu", source(t), o)
+		require.NoError(t, err)
+		dumps, err := filepath.Glob(filepath.Join(o.DumpDir, "mlp.*.mlir"))
+		require.NoError(t, err)
+		last := dumps[len(dumps)-1]
+		text, err := os.ReadFile(last)
+		require.NoError(t, err)
+		r, err := driver.Compile(last, text, driver.Options{})
+		require.NoError(t, err)
+		m := r.Artifact.Manifest
+		require.Equal(t, o.Target, m.Target)
+		require.Equal(t, o.Arch, m.Arch)
+		if o.Precision != "" {
+			require.Equal(t, o.Precision, m.Precision)
+		}
+	}
+}
+
 // The order of independent operations changes nothing about what is declared and called.
 func TestShuffledCompilation(t *testing.T) {
 	plain, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "ref"})
@@ -133,6 +155,10 @@ func TestErrors(t *testing.T) {
 		{"past the phase", "a.mlir", module(`attributes {blu.phase = "graph"} `), driver.Options{Target: "ref", CompileTo: "input"}, "a.mlir is past the phase input: it is the result of graph"},
 		{"syntax", "a.mlir", "builtin.modul", driver.Options{Target: "ref"}, "a.mlir:1:1: error: unknown operation builtin.modul; did you mean builtin.module?"},
 		{"invalid", "a.mlir", "arith.constant : () -> i32", driver.Options{Target: "ref"}, "a.mlir:1:1: error: arith.constant: attribute value is missing"},
+		{"another target", "a.mlir", module(`attributes {blu.phase = "kernels", blu.target = "cuda"} `), driver.Options{Target: "cpu"}, "a.mlir was compiled with --target cuda: that can't become cpu any more"},
+		{"another precision", "a.mlir", module(`attributes {blu.phase = "graph", blu.precision = "bf16"} `), driver.Options{Precision: "fp32"}, "a.mlir was compiled with --precision bf16: that can't become fp32 any more"},
+		{"set a module", "a.mlir", module(`attributes {blu.phase = "train"} `), driver.Options{Set: map[string]float64{"M": 2}}, "a.mlir is a module: only the arguments of a model (.blu) can be set"},
+		{"late recomputation", "a.mlir", module(`attributes {blu.phase = "graph"} `), driver.Options{Recompute: "full"}, "a.mlir is past the phase graph, in which it is chosen what is recomputed"},
 		{"model", "a.blu", "model x(", driver.Options{Target: "ref"}, "a.blu:1:"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

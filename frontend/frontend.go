@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// Set gives arguments of the model and sizes of the batch other values.
 	Set map[string]float64
+	// Truths gives arguments of the model that are truth values others.
+	Truths map[string]bool
 }
 
 // Parse reads a text into its syntax tree. The tree holds what is free of syntax errors.
@@ -30,7 +32,7 @@ func Check(file string, src []byte, opts Options) (*sema.Program, diag.List) {
 	if diags.HasErrors() {
 		return nil, diags
 	}
-	return sema.Check(tree, sema.Options{Set: opts.Set})
+	return sema.Check(tree, sema.Options{Set: opts.Set, Truths: opts.Truths})
 }
 
 // Compile reads a text into a module of the blu dialect, in the form of the phase "input". The module is nil when

@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
-
-	"github.com/alecthomas/kong"
 
 	"blutrain/formats/atomicfile"
 	"blutrain/ir"
@@ -62,32 +58,6 @@ func inputName(path string) string {
 		return "<stdin>"
 	}
 	return path
-}
-
-// settings are the values of --set. A name has one value: which of two was meant is not for the compiler to choose.
-type settings map[string]float64
-
-// Decode implements kong.MapperValue.
-func (s *settings) Decode(ctx *kong.DecodeContext) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("NAME=VALUE", &text); err != nil {
-		return err
-	}
-	if *s == nil {
-		*s = settings{}
-	}
-	for _, setting := range strings.Split(text, ",") {
-		name, value, _ := strings.Cut(setting, "=")
-		x, err := strconv.ParseFloat(value, 64)
-		if err != nil || name == "" {
-			return fmt.Errorf("expected NAME=VALUE with a number, found %q", setting)
-		}
-		if _, twice := (*s)[name]; twice {
-			return fmt.Errorf("%s is set twice", name)
-		}
-		(*s)[name] = x
-	}
-	return nil
 }
 
 // Bounds on what is read, so that a wrong name doesn't fill the memory.

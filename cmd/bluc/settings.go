@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
 )
 
-// settings is what --set NAME=VALUE,... gives: numbers and truth values.
+// settings is what --set NAME=VALUE,... gives: numbers and truth values. A name has one value: which of two was meant is not
+// for the compiler to choose.
 type settings struct {
 	numbers map[string]float64
 	truths  map[string]bool
@@ -47,7 +49,7 @@ func (s *settings) set(item string) error {
 		return nil
 	}
 	v, err := strconv.ParseFloat(value, 64)
-	if err != nil {
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return fmt.Errorf("%s=%s: expected a number, true or false", name, value)
 	}
 	if s.numbers == nil {

@@ -192,6 +192,12 @@ func (c *checker) evalArgs() {
 		case isSet && v.Kind != shape.NoConst:
 			c.errorf(a.Name.Span, "%s is %s and cannot be set to %v", name, v.Kind, set)
 		}
+		switch truth, isSet := c.opts.Truths[name]; {
+		case isSet && v.Kind == shape.BoolConst:
+			v = shape.BoolOf(truth)
+		case isSet && v.Kind != shape.NoConst:
+			c.errorf(a.Name.Span, "%s is %s and cannot be set to %v", name, v.Kind, truth)
+		}
 		switch v.Kind {
 		case shape.IntConst:
 			v.Int = shape.Named(name, v.Int.N)
@@ -233,10 +239,16 @@ func (c *checker) checkSet() {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.opts.Set)) {
-		if !slices.Contains(known, name) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(c.opts.Set)), maps.Keys(c.opts.Truths))
+	slices.Sort(names)
+	for _, name := range names {
+		truth, isTruth := c.opts.Truths[name]
+		switch {
+		case !slices.Contains(known, name):
 			c.diags.Errorf(diag.Range{File: c.file.Name}, "%s cannot be set: model %s has no argument or size of that name%s",
 				name, c.model.Name.Name, near.Suggest(name, known))
+		case isTruth && !slices.Contains(c.argNames, name):
+			c.diags.Errorf(diag.Range{File: c.file.Name}, "%s is a size and cannot be set to %v", name, truth)
 		}
 	}
 }

@@ -193,6 +193,8 @@ type TupleExpr struct {
 type Options struct {
 	// Set gives arguments of the model and sizes of the batch other values.
 	Set map[string]float64
+	// Truths gives arguments of the model that are truth values others.
+	Truths map[string]bool
 }
 
 // Check gives a file its meaning. The program is nil when there are errors.

@@ -68,6 +68,27 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestTruths: arguments that are truth values are set to truth values, and nothing else is.
+func TestTruths(t *testing.T) {
+	file, diags := syntax.Parse("m.blu", small)
+	require.Empty(t, diags)
+	for _, test := range []struct {
+		name, want string
+	}{
+		{"deep", ""},
+		{"C", "m.blu:1:9: error: C is an integer and cannot be set to false"},
+		{"B", "m.blu: error: B is a size and cannot be set to false"},
+		{"dep", "m.blu: error: dep cannot be set: model m has no argument or size of that name; did you mean deep or eps?"},
+	} {
+		_, diags := Check(file, Options{Set: map[string]float64{"B": 2}, Truths: map[string]bool{test.name: false}})
+		if test.want != "" {
+			require.ErrorContains(t, diags.Err(), test.want)
+			continue
+		}
+		require.NoError(t, diags.Err())
+	}
+}
+
 // TestBatchDimensionFollowsCalls: which dimension may be missing is known through calls, slices and reshapes, and not
 // guessed from its name.
 func TestBatchDimensionFollowsCalls(t *testing.T) {
