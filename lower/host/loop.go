@@ -15,8 +15,10 @@ func (l *lowering) loop(op *ir.Op) error {
 		if init == nil {
 			return op.Errorf("scf.for carries a value of type %s, which has no lowering for CPUs", op.Operand(3+i).Type())
 		}
-		carried[i] = l.scratchFor(op.Result(i).Type(), init.rows, init.cols)
-		l.emit(host.Copy, []*operand{init, carried[i]}, nil)
+		if carried[i] = init; !l.endsIn(op, i) {
+			carried[i] = l.scratchFor(op.Result(i).Type(), init.rows, init.cols)
+			l.emit(host.Copy, []*operand{init, carried[i]}, nil)
+		}
 		l.blocks[args[i]] = carried[i]
 		l.blocks[op.Result(i)] = carried[i]
 	}
@@ -30,6 +32,18 @@ func (l *lowering) loop(op *ir.Op) error {
 	l.carry(op, inner, carried)
 	inner.CreateState(l.def("scf.yield"), ir.OpState{})
 	return nil
+}
+
+// endsIn reports whether a loop may write its i-th carried value over its initial one, which nobody else has any use for.
+func (l *lowering) endsIn(op *ir.Op, i int) bool {
+	init := op.Operand(3 + i)
+	uses := 0
+	for _, v := range op.Operands() {
+		if v == init {
+			uses++
+		}
+	}
+	return uses == 1 && l.blocks[init].scratch && l.diesAt(init, op)
 }
 
 // carry writes what the body yields to the carried blocks. A value that lies in another carried block is saved before

@@ -7,6 +7,7 @@ import (
 	"blutrain/dialects/mem"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
 // body translates the operations of a block of the tile kernel.
@@ -48,13 +49,69 @@ func (l *lowering) planStores(block *ir.Block) {
 	}
 }
 
-// writtenFrom reports whether another store to the same reference comes between def and store: order would change.
+// writtenFrom reports whether scratch memory that a value is stored to must not be written where the value is defined:
+// because the memory is used before the store, or the value after it, when something else may be there. An output's
+// elements are stored once, and never read.
 func (l *lowering) writtenFrom(def, store *ir.Op) bool {
 	ref := store.Operand(1)
 	if ref.Op() == nil {
-		return false // an output's elements are stored once
+		return false
 	}
-	return true // scratch memory keeps the order it was given
+	if !store.Operand(0).HasOneUse() {
+		return true
+	}
+	for u := range ref.Uses() {
+		if op := within(u.Owner(), store.Block()); op != nil && op != store && !op.IsBefore(def) && op.IsBefore(store) {
+			return true
+		}
+	}
+	return false
+}
+
+// within is the operation of a block that op is, or is nested in; nil where there is none.
+func within(op *ir.Op, b *ir.Block) *ir.Op {
+	for op != nil && op.Block() != b {
+		op = op.Parent()
+	}
+	return op
+}
+
+// overwritten reports whether scratch memory may be written after a load from it and before the last use of what was
+// loaded, so that it has to be copied. The last use itself may write just what it reads.
+func (l *lowering) overwritten(load *ir.Op) bool {
+	ref, block := load.Operand(0), load.Block()
+	last := load
+	for u := range load.Result(0).Uses() {
+		if user := within(l.user(u.Owner()), block); last.IsBefore(user) {
+			last = user
+		}
+	}
+	for u := range ref.Uses() {
+		store := u.Owner()
+		if !store.Is(tile.Store) {
+			continue
+		}
+		at := within(store, block)
+		if at == store && l.stored[store.Operand(0)] == store {
+			at = store.Operand(0).Op()
+		}
+		switch {
+		case at == nil || !load.IsBefore(at) || last.IsBefore(at):
+		case at == last && at != store && share.SameBlock(load, store) && readsOnce(last, load.Result(0)):
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// readsOnce reports whether an operation writes each element after it has read a value's element in the same place: whether
+// it works element by element, or adds to it.
+func readsOnce(op *ir.Op, v *ir.Value) bool {
+	if op.Is(tile.Dot) {
+		return op.NumOperands() == 3 && op.Operand(2) == v && op.Operand(0) != v && op.Operand(1) != v
+	}
+	return slices.Contains(tile.Elementwise, op.Def())
 }
 
 func isConstant(v *ir.Value) bool { _, ok := constant(v); return ok }
@@ -62,7 +119,7 @@ func isConstant(v *ir.Value) bool { _, ok := constant(v); return ok }
 // writesAnywhere reports whether the operation's result is written by one instruction that takes any destination.
 func writesAnywhere(op *ir.Op) bool {
 	switch op.Def() {
-	case tile.Load, tile.Contract, tile.Constant, tile.Broadcast:
+	case tile.Load, tile.Contract, tile.Constant:
 		return false
 	}
 	return op.Def().DialectName() == "tile" && op.NumResults() == 1
@@ -190,7 +247,7 @@ func (l *lowering) load(op *ir.Op) {
 	w := l.window(op, ref, op.Operands()[1:], t, rows, cols)
 	m := ref.Type().(*ir.MemRefType)
 	_, col := tile.Window(op)
-	inPlace := unitColumns(m, col, op.Result(0).Shape()[1]) && host.LaneBytes(m.Elem) == ir.ByteSize(m.Elem) && ref.Op() == nil
+	inPlace := unitColumns(m, col, op.Result(0).Shape()[1]) && host.LaneBytes(m.Elem) == ir.ByteSize(m.Elem) && (ref.Op() == nil || !l.overwritten(op))
 	if !inPlace {
 		s := l.scratchFor(t, rows, cols)
 		l.emit(host.Copy, []*operand{w, s}, nil)

@@ -32,7 +32,7 @@ func Allowed(kernel *ir.Op, in, out int) bool {
 	done := computes(store)
 	for u := range src.Uses() {
 		switch load := u.Owner(); {
-		case load.Is(tile.Load) && load.Block() == store.Block() && sameBlock(load, store) && usedBy(load, done):
+		case load.Is(tile.Load) && load.Block() == store.Block() && SameBlock(load, store) && usedBy(load, done):
 		case (load.Is(tile.Load) || load.Is(tile.Pick)) && u.Index() == 0 && goneBefore(load, store):
 		default:
 			return false
@@ -184,8 +184,8 @@ func usedBy(load, last *ir.Op) bool {
 	return true
 }
 
-// sameBlock reports whether load and store touch the same block: equal offsets, directions and block types.
-func sameBlock(load, store *ir.Op) bool {
+// SameBlock reports whether load and store touch the same block: equal offsets, directions and block types.
+func SameBlock(load, store *ir.Op) bool {
 	if load.Result(0).Type() != store.Operand(0).Type() || load.NumOperands()-1 != store.NumOperands()-2 {
 		return false
 	}
@@ -229,7 +229,7 @@ func AccumulationOf(store *ir.Op) *Accumulation {
 	if !x.Is(tile.Load) {
 		x, y = y, x
 	}
-	if !x.Is(tile.Load) || !y.Is(tile.Contract) || a.Product != nil && a.Product != y || !sameBlock(x, store) || !x.Result(0).HasOneUse() {
+	if !x.Is(tile.Load) || !y.Is(tile.Contract) || a.Product != nil && a.Product != y || !SameBlock(x, store) || !x.Result(0).HasOneUse() {
 		return nil
 	}
 	for u := range y.Result(0).Uses() {
