@@ -56,9 +56,10 @@ var punctuation = []string{
 
 // lexer cuts a text into tokens.
 type lexer struct {
-	src  string
-	pos  diag.Pos
-	errs func(s Span, format string, args ...any)
+	src     string
+	pos     diag.Pos
+	errs    func(s Span, format string, args ...any)
+	foreign bool // not UTF-8, which was reported
 }
 
 // lex returns the tokens of a text, comments among them; the last is kEOF. Characters that begin no token are
@@ -214,7 +215,10 @@ func (l *lexer) illegal(r rune, rest string) token {
 	t := l.take(kIllegal, size)
 	switch {
 	case r == utf8.RuneError && size == 1:
-		l.errs(t.Span, "the text is not valid UTF-8 here")
+		if !l.foreign {
+			l.errs(t.Span, "the text is not valid UTF-8 here")
+		}
+		l.foreign = true // a text in another encoding has many such places
 	case r == ';':
 		l.errs(t.Span, "unexpected ';': a statement ends with its line")
 		t.text = ""

@@ -36,7 +36,11 @@ type bail struct{}
 
 func newParser(name, src string) *parser {
 	p := &parser{file: &File{Name: name, Src: src}}
-	p.toks = lex(src, p.errorf)
+	if i := strings.IndexByte(src, 0); i >= 0 { // an artifact, a picture: what stands in it is of no interest
+		p.diags.Errorf(diag.Range{File: name}, "not a text: byte %d is zero", i)
+		p.file.Src = ""
+	}
+	p.toks = lex(p.file.Src, p.errorf)
 	p.prev.End = diag.Pos{Line: 1, Col: 1}
 	p.skipComments()
 	return p

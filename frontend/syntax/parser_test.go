@@ -109,3 +109,16 @@ func TestDeepAndLong(t *testing.T) {
 		})
 	}
 }
+
+// A file that is no text, or in another encoding, has one error for that.
+func TestForeignFiles(t *testing.T) {
+	for _, test := range []struct{ src, want string }{
+		{"PK\x03\x04\x00\x00\x00 # @ @", "m.blu: error: not a text: byte 4 is zero"},
+		{"model m {\n}\n\xff\n\xfe\n", "m.blu:3:1: error: the text is not valid UTF-8 here"},
+	} {
+		_, diags := Parse("m.blu", test.src)
+		require.EqualError(t, diags.Err(), test.want)
+		_, diags = Format("m.blu", test.src)
+		require.EqualError(t, diags.Err(), test.want)
+	}
+}
