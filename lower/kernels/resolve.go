@@ -470,12 +470,36 @@ func (f *form) blockProduct() {
 		f.col = f.axisOf(cols[0])
 		f.axes[f.col].extent = min(f.axes[f.col].size, f.p.target.GemmCols)
 	}
+	f.shrinkProduct()
 	for i := range f.axes {
 		f.axes[i].step = f.axes[i].extent
 		f.axes[i].grid = true
 	}
 	for i := range 2 {
 		f.sides = append(f.sides, f.side(i))
+	}
+}
+
+// shrinkProduct halves blocks, the longer side first, until there are as many as the target wants.
+func (f *form) shrinkProduct() {
+	const least = 64
+	for {
+		points := int64(1)
+		for i, a := range f.axes {
+			extent := int64(1)
+			if i == f.row || i == f.col {
+				extent = a.extent
+			}
+			points *= (a.size + extent - 1) / extent
+		}
+		side := f.row
+		if side < 0 || f.col >= 0 && f.axes[f.col].extent >= f.axes[side].extent {
+			side = f.col
+		}
+		if points >= f.p.target.GemmPoints || side < 0 || f.axes[side].extent < 2*least {
+			return
+		}
+		f.axes[side].extent /= 2
 	}
 }
 

@@ -22,6 +22,8 @@ type Target struct {
 
 	// GemmRows and GemmCols is the block of a product that a grid point computes.
 	GemmRows, GemmCols int64
+	// GemmPoints is how many grid points a product should have: one that has fewer gets smaller blocks, down to 64 by 64.
+	GemmPoints int64
 	// GemmColumnSums says that a product's epilogue may add up the rows of its block.
 	GemmColumnSums bool
 	// WideProducts says that products, and arithmetic, take float32 where elements are narrower: casts are made before.
@@ -50,7 +52,7 @@ func CUDA() Target {
 		Name:       "cuda",
 		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 512, PanelRows: 16, ScatterCols: 32,
 		LogitsElems: 1 << 28, ClassifierRows: 4096,
-		GemmRows: 128, GemmCols: 128, WideProducts: true,
+		GemmRows: 128, GemmCols: 128, GemmPoints: 128, WideProducts: true,
 		Queries: 64, Keys: 64,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,8 +20,14 @@ import (
 	"blutrain/internal/upstream"
 )
 
-// The kernels of every example, as they are and small, are assembled for every arch without errors, warnings or spilled
-// registers. What was found of a text is kept for the next run, under a hash of it and of the assembler's version.
+// spillLimit is the bytes of registers that a thread may spill: a few words that live across a kernel's loops, where the
+// assembler is told to leave room for two blocks on a multiprocessor or chooses so itself. Nothing within a loop's reach
+// spills as little as that.
+const spillLimit = 32
+
+// The kernels of every example, as they are and small, are assembled for every arch without errors or warnings, and keep
+// what they work on in registers. What was found of a text is kept for the next run, under a hash of it and of the
+// assembler's version.
 func TestAssembler(t *testing.T) {
 	tool := upstream.PTXAS(t)
 	version, err := exec.Command(tool, "--version").Output()
@@ -40,7 +47,10 @@ func TestAssembler(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(file, " ", arch, " ", name), func(t *testing.T) {
 					for _, k := range kernelFiles(t, file, arch, set) {
-						require.Equal(t, "0 bytes spilled", found.of(t, arch, k), k.Name)
+						said := found.of(t, arch, k)
+						spill, err := strconv.Atoi(strings.TrimSuffix(said, " bytes spilled"))
+						require.NoError(t, err, "%s: %s", k.Name, said)
+						require.LessOrEqual(t, spill, spillLimit, k.Name)
 					}
 				})
 			}
