@@ -32,6 +32,7 @@ type program struct {
 	errors    Pointer // error records of the function that runs
 	spare     int64   // bytes of workspace
 	ordered   []*Module
+	guards    []guard
 }
 
 // OpenProgram prepares an artifact's program to run on a GPU, the one of that number.
@@ -135,6 +136,13 @@ func (p *program) load(module *ir.Op) (err error) {
 
 // alloc takes memory from the pool.
 func (p *program) alloc(bytes int64, holder string) (Pointer, error) {
+	if p.options.Guard {
+		return p.guarded(bytes, holder)
+	}
+	return p.take(bytes, holder)
+}
+
+func (p *program) take(bytes int64, holder string) (Pointer, error) {
 	at, err := p.pool.Alloc(bytes, holder)
 	var out *alloc.Error
 	if errors.As(err, &out) {

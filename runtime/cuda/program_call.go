@@ -191,6 +191,9 @@ func (f *function) finish() (map[string]runtime.Array, error) {
 	if err := f.p.stream.Synchronize(); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
+	if err := f.p.intact(); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
+	}
 	for i, r := range f.records {
 		if bits := binary.LittleEndian.Uint64(f.status.bytes[8*i:]); bits != ^uint64(0) {
 			err := fmt.Errorf("kernel %s: index %d at position %d is out of range: "+r.what, r.kernel.name, int32(bits), bits>>32, r.extent)
@@ -239,6 +242,9 @@ func (f *function) visit(i int, visit runtime.Visitor) error {
 			return err
 		}
 		if err := f.p.stream.Synchronize(); err != nil {
+			return fmt.Errorf("%s: kernel %s: %w", s.location, k.name, err)
+		}
+		if err := f.p.intact(); err != nil {
 			return fmt.Errorf("%s: kernel %s: %w", s.location, k.name, err)
 		}
 		return nil

@@ -1,0 +1,26 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/artifact"
+	"blutrain/runtime"
+)
+
+// A device that an artifact isn't for, or that is none, is one clear line.
+func TestDeviceNames(t *testing.T) {
+	for _, c := range []struct{ target, device, want string }{
+		{"cpu", "cuda", `the artifact was compiled for target "cpu" and runs on device "cpu", not on "cuda": compile it with --target for that device`},
+		{"cuda", "cpu", `the artifact was compiled for target "cuda" and runs on device "cuda", not on "cpu": compile it with --target for that device`},
+		{"cuda", "cuda:x", `device "cuda:x": expected cuda, or cuda:N with the number of a GPU`},
+		{"cuda", "cuda:-1", `device "cuda:-1": expected cuda, or cuda:N with the number of a GPU`},
+		{"cuda", "", "the artifact has no program.mlir"},
+		{"cuda", "cuda:3", "the artifact has no program.mlir"},
+		{"tpu", "", `the artifact was compiled for target "tpu", which this program has no device for (cpu, cuda and ref are known)`},
+	} {
+		_, err := Open(&artifact.Artifact{Manifest: artifact.Manifest{Target: c.target}}, c.device, runtime.Options{})
+		require.EqualError(t, err, c.want)
+	}
+}
