@@ -108,9 +108,9 @@ func (r *run) train(until int64) error {
 	_, err := train.Run(ctx, train.Config{
 		Program: Open(r.t, r.a, r.threads), Data: r.text, Steps: steps60, Seed: &seed, Group: checkpoint.Single{},
 		CheckpointDir: r.dir, Resume: len(r.losses) > 0,
-		Logs: func(first int64) (logs.Sink, error) {
+		Logs: func(first int64) (logs.Multi, error) {
 			require.Len(r.t, r.losses, int(first))
-			return r, nil
+			return logs.Multi{r}, nil
 		},
 	})
 	return err
