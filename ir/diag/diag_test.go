@@ -38,6 +38,14 @@ func TestRender(t *testing.T) {
 			"f.blu:1:1: error: esc\n    1 | a\uFFFD[31mb\n      | ^\n"},
 		{"a very long line is cut around the caret", long, func(l *List) { l.Errorf(at("f.blu", 1, 501), "here") },
 			"f.blu:1:501: error: here\n    1 | " + long[420:580] + "\n      | " + strings.Repeat(" ", 80) + "^\n"},
+		{"a message cannot drive the terminal, or fill it", "x", func(l *List) {
+			l.Errorf(at("f.blu", 1, 1), "string \x1b[31m%s", strings.Repeat("é", 3000))
+		}, "f.blu:1:1: error: string \uFFFD[31m" + strings.Repeat("é", 2000-12) + "...\n    1 | x\n      | ^\n"},
+		{"of very many the first are shown", "x", func(l *List) {
+			for range 1003 {
+				l.Errorf(at("g.blu", 1, 1), "e")
+			}
+		}, strings.Repeat("g.blu:1:1: error: e\n", 1000) + "3 more are not shown\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
