@@ -37,37 +37,28 @@ func (l *lowering) gather(op *ir.Op) {
 	n := l.wideRow(w, y, col)
 	cols := l.cols(y.shape[1])
 	safe := l.checked(op, index, at, table.shape[0], tableRows, nil)
+	rows := make([]*ir.Value, len(safe))
+	for i, v := range safe {
+		rows[i] = l.b.MulWide(v, int(w.rowStride), start)
+	}
 	for k := 0; k < len(y.regs); k += n {
 		i, j := k/cols, k%cols
-		row := l.remember(placeKey{"gathered", index.regs[i], 0, op0(start)}, func() *ir.Value { return l.b.MulWide(safe[i], int(w.rowStride), start) })
 		shift := 0
 		if y.shape[1] > 1 {
 			shift = l.colAt(j) * int(w.colStride)
 		}
-		copy(y.regs[k:], l.read(row, shift, y.elem, n, l.inside(y, i, j)))
+		copy(y.regs[k:], l.read(rows[i], shift, y.elem, n, l.inside(y, i, j)))
 	}
 	l.blocks[op.Result(0)] = y
 }
 
-func op0(v *ir.Value) int { return v.Index() }
-
-// wideRow is the elements of an access to rows of a table at any row number.
+// wideRow is the elements of an access to a table whose rows are read in any order.
 func (l *lowering) wideRow(w window, y *block, col *ir.Value) int {
-	w.rows, w.row = extent{divisor: 1}, -1
-	r := *w.ref
-	r.align = gcd(r.align, w.rowStride)
-	w.ref = &r
-	w.offsets = []*ir.Value{nil, col}
-	x := &block{elem: y.elem, shape: [2]int{1, y.shape[1]}}
-	n := min(l.v, 16/int(r.size))
-	if n < 2 || x.shape[1] == 1 || w.colStride != r.size || y.cols.divisor%int64(l.v) != 0 || x.shape[1]%l.v != 0 || isTruth(x.elem) {
-		return 1
-	}
-	aligned := gcd(r.align, divisor(col)*r.size)
-	for n > 1 && aligned%(int64(n)*r.size) != 0 {
-		n /= 2
-	}
-	return n
+	table := *w.ref
+	table.align = gcd(table.align, w.rowStride)
+	table.strides = table.strides[1:]
+	w.ref, w.offsets = &table, []*ir.Value{col}
+	return l.wide(w, &block{elem: y.elem, shape: [2]int{1, y.shape[1]}, cols: y.cols})
 }
 
 // checked is a thread's indices, 0 for those that name none of n: for these there is an error record, unless skip says
