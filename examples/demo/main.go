@@ -23,9 +23,9 @@ type size struct {
 	steps                   int64
 }
 
-// small trains in about two and a half minutes on two cores. In that time, few layers and many small steps get further
+// small trains in about two minutes on two cores. In that time, few layers and many small steps get further
 // than a larger model; weights that start four times as large as GPT-2's let so few steps find what attention is for.
-var small = size{layers: 2, heads: 2, channels: 128, rows: 8, length: 128, steps: 6000}
+var small = size{layers: 2, heads: 2, channels: 128, rows: 8, length: 128, steps: 5000}
 
 func (s size) settings() string {
 	return fmt.Sprintf("V=256,T=%d,L=%d,H=%d,C=%d,B=%d,S=%d,STD=0.08,LR=0.003,WARMUP=%d,STEPS=%d",
