@@ -40,8 +40,8 @@ var State = ir.Define("exec", ir.OpDef{
 var Kernel = ir.Define("exec", ir.OpDef{
 	Name:    "kernel",
 	Summary: "declares a kernel whose code is in a file of the artifact",
-	Description: "A launch starts `blocks` blocks of `threads` threads. The kernel's parameters are the addresses of the launch's references, then, where it " +
-		"has error records, the address of the first, then, where it has a workspace, that of the first block's. An error record is 64 bits, all of them set at " +
+	Description: "A launch starts `blocks` blocks of `threads` threads. The kernel's parameters are the addresses of the launch's references, or with `table` the " +
+		"address of a list of them, then, where it has error records, the address of the first, then, where it has a workspace, that of the first block's. An error record is 64 bits, all of them set at " +
 		"first, which the kernel lowers to the position of an index that is out of range, in the upper half, and that index, in the lower.",
 	Attrs: []ir.AttrDef{
 		{Name: "sym_name", Kind: ir.StringKind, Doc: "the name"},
@@ -51,6 +51,7 @@ var Kernel = ir.Define("exec", ir.OpDef{
 		{Name: "outs", Kind: ir.I64Kind, Doc: "number of references, from the end, that it writes"},
 		{Name: "blocks", Kind: ir.I64Kind}, {Name: "threads", Kind: ir.I64Kind},
 		{Name: "shared", Kind: ir.I64Kind, Optional: true, Default: int64(0), Doc: "bytes of dynamic shared memory"},
+		{Name: "table", Kind: ir.UnitKind, Optional: true, Doc: "the references' addresses are in memory"},
 		{Name: "workspace", Kind: ir.I64Kind, Optional: true, Doc: "bytes of memory for each block"},
 		{Name: "errors", Kind: ir.ArrayKind, Optional: true, Doc: "what each error record is about: {what = the rest of the message, extent}"},
 		{Name: "reference", Kind: ir.StringKind, Optional: true, Doc: "the function it implements; absent: of the kernel's name, empty: none, it copies"},

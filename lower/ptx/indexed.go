@@ -30,7 +30,7 @@ func (l *lowering) gather(op *ir.Op) {
 	y.rows = index.rows
 	y.cols = l.clip(col, table.shape[1], y.shape[1])
 	w := window{ref: table, offsets: []*ir.Value{op.Operand(2), col}, row: 0, col: 1, rowStride: table.strides[0] * table.size, colStride: table.strides[1] * table.size, cols: y.cols}
-	start := l.b.MulWide(l.index[col], int(w.colStride), table.base)
+	start := l.b.MulWide(l.index[col], int(w.colStride), l.base(table))
 	if y.shape[1] > 1 {
 		start = l.b.MulWide(l.col0, int(w.colStride), start)
 	}
@@ -125,7 +125,7 @@ func (l *lowering) scatterAdd(op *ir.Op) error {
 	column := b.Add(col, l.tcol)
 	mine := b.Compare("lt", l.tcol, l.limit(cols, int(cols.divisor)))
 	place := func(r *reference, row *ir.Value) *ir.Value {
-		return b.MulWide(row, int(r.strides[0]*4), b.MulWide(column, int(r.strides[1]*4), r.base))
+		return b.MulWide(row, int(r.strides[0]*4), b.MulWide(column, int(r.strides[1]*4), l.base(r)))
 	}
 	f32 := l.c.F32()
 	b.For(l.trow, b.I32(int(out.shape[0])), b.I32(l.tr), false, nil, func(row *ir.Value, _ []*ir.Value) []*ir.Value {
@@ -140,7 +140,7 @@ func (l *lowering) scatterAdd(op *ir.Op) error {
 	at := 8 * len(l.errors)
 	l.record(op, tableRows, out.shape[0], l.truth(false), b.I32(0), b.I32(0))
 	b.For(b.I32(0), b.I32(rows), b.I32(1), true, nil, func(i *ir.Value, _ []*ir.Value) []*ir.Value {
-		v := b.Load(b.MulWide(i, int(idx.strides[0]*4), idx.base), l.c.I32(), 1, ptx.Access{Space: "global"})
+		v := b.Load(b.MulWide(i, int(idx.strides[0]*4), l.base(idx)), l.c.I32(), 1, ptx.Access{Space: "global"})
 		bad := l.outside(v, out.shape[0])
 		b.ReduceMin(l.errorsAt, b.Join(v, i), at, bad)
 		own := b.Compare("eq", b.RemI(v, l.tr), l.trow)

@@ -15,6 +15,7 @@ import (
 const (
 	BlocksAttr    = "launch.blocks"    // thread blocks in the grid
 	WorkspaceAttr = "launch.workspace" // bytes of global memory for each thread block; absent: none
+	TableAttr     = "launch.table"     // the references' addresses are in memory, whose address is the parameter
 	ErrorsAttr    = "launch.errors"    // list of {what, extent}: what each error record is about; absent: none
 	RefsAttr      = "launch.refs"      // types of the references
 	OutsAttr      = "launch.outs"      // how many of them, from the end, it writes
@@ -79,7 +80,6 @@ type lowering struct {
 
 	trow, tcol *ir.Value // row and column of the thread
 	row0, col0 *ir.Value // of its first element
-	base       *ir.Value // address of shared memory
 	known      map[*ir.Block]map[any]*ir.Value
 
 	shared    int64 // bytes for exchanges between threads, which one operation after the other uses
@@ -87,17 +87,30 @@ type lowering struct {
 	errors    []ir.Attr
 	errorsAt  *ir.Value
 	workAt    *ir.Value
+	table     *ir.Value // address of the references' addresses, where they are no parameters
 }
+
+// maxParams is the references that can be parameters: those of a kernel may have 4352 bytes.
+const maxParams = 500
 
 // reference is a place in memory that blocks are read from and written to.
 type reference struct {
-	base    *ir.Value // i64
+	base    *ir.Value // i64; nil where it is in the table
+	entry   int       // in the table
 	shape   []int64
 	strides []int64 // elements
 	elem    ir.Type
 	size    int64 // bytes of an element
 	align   int64 // of the base, in bytes
 	scratch bool
+}
+
+// base is the address of a reference.
+func (l *lowering) base(r *reference) *ir.Value {
+	if r.base != nil {
+		return r.base
+	}
+	return l.b.Load(l.table, l.c.I64(), 1, ptx.Access{Space: "global", Offset: 8 * r.entry})
 }
 
 func newReference(base *ir.Value, t *ir.MemRefType, align int64) *reference {
@@ -129,9 +142,17 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 		if align != nil {
 			a = align[i]
 		}
-		l.refs[v] = newReference(args[i], v.Type().(*ir.MemRefType), a)
+		l.refs[v] = newReference(nil, v.Type().(*ir.MemRefType), a)
+		if l.refs[v].entry = i; !needs.table {
+			l.refs[v].base = args[i]
+		}
 	}
-	rest := args[len(ins)+len(outs):]
+	rest := args[1:]
+	if needs.table {
+		l.table = args[0]
+	} else {
+		rest = args[len(ins)+len(outs):]
+	}
 	if needs.errors {
 		l.errorsAt, rest = rest[0], rest[1:]
 	}
@@ -177,9 +198,11 @@ func (l *lowering) checkSizes() error {
 }
 
 // needs is the parameters that a kernel has besides its references.
-type needs struct{ errors, workspace bool }
+type needs struct{ table, errors, workspace bool }
 
 func (l *lowering) needs() (n needs) {
+	ins, outs := tile.Refs(l.kernel)
+	n.table = len(ins)+len(outs) > maxParams
 	ir.Walk(l.kernel, func(op *ir.Op) ir.WalkResult {
 		switch op.Def() {
 		case tile.Gather, tile.Pick, tile.ScatterAdd:
@@ -194,7 +217,11 @@ func (l *lowering) needs() (n needs) {
 
 func (l *lowering) parameters(n needs) (params []ir.Type) {
 	ins, outs := tile.Refs(l.kernel)
-	for range len(ins) + len(outs) {
+	count := len(ins) + len(outs)
+	if n.table {
+		count = 1
+	}
+	for range count {
 		params = append(params, l.c.I64())
 	}
 	for _, has := range []bool{n.errors, n.workspace} {
@@ -243,6 +270,9 @@ func (l *lowering) finish() {
 	k.SetAttr(OutsAttr, l.c.Int64(int64(len(outs))))
 	if l.shared > 0 {
 		k.SetAttr("shared", l.c.Int64(l.shared))
+	}
+	if l.table != nil {
+		k.SetAttr(TableAttr, l.c.Unit())
 	}
 	if l.workAt != nil {
 		k.SetAttr(WorkspaceAttr, l.c.Int64(l.workspace))

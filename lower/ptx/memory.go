@@ -34,7 +34,7 @@ func (l *lowering) window(ref *ir.Value, offsets []*ir.Value, row, col int64, bl
 
 // start is the address of a window's first element.
 func (l *lowering) start(w window) *ir.Value {
-	at := w.ref.base
+	at := l.base(w.ref)
 	fixed := int64(0)
 	for d, o := range w.offsets {
 		stride := w.ref.strides[d] * w.ref.size

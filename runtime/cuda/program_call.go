@@ -110,7 +110,31 @@ func (f *function) prepare(info *artifact.Function) (err error) {
 	if f.status, err = f.p.ctx.newPinned(int64(8 * len(f.records))); err != nil {
 		return err
 	}
+	if err := f.tables(); err != nil {
+		return err
+	}
 	return f.p.assemble(f)
+}
+
+// tables puts the addresses of references into memory for the launches whose kernels want them there.
+func (f *function) tables() (err error) {
+	for i := range f.steps {
+		s := &f.steps[i]
+		if !s.kernel.listed {
+			continue
+		}
+		var list []byte
+		for _, at := range s.refs {
+			list = binary.LittleEndian.AppendUint64(list, uint64(f.address(at)))
+		}
+		if s.table, err = f.p.alloc(int64(len(list)), "tables of addresses"); err != nil {
+			return err
+		}
+		if err := f.p.ctx.Upload(s.table, list); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nanWord is bits that are NaN as float32 and bfloat16, and an index far out of range as int32.
@@ -167,8 +191,12 @@ func (f *function) launch(i int) error {
 	s := &f.steps[i]
 	k := s.kernel
 	var params []any
-	for _, at := range s.refs {
-		params = append(params, f.address(at))
+	if k.listed {
+		params = append(params, s.table)
+	} else {
+		for _, at := range s.refs {
+			params = append(params, f.address(at))
+		}
 	}
 	if len(k.records) > 0 {
 		params = append(params, f.p.errors+Pointer(8*s.record))

@@ -25,6 +25,7 @@ type kernel struct {
 	shared          int
 	workspace       int64
 	hasWorkspace    bool
+	listed          bool // addresses of references are in memory, not parameters
 	records         []record
 	location        string
 	code            *Function
@@ -68,7 +69,8 @@ type step struct {
 	refs     []place
 	flops    float64
 	location string
-	record   int // number of its first error record
+	record   int     // number of its first error record
+	table    Pointer // where its references\' addresses are, for kernels that have them in memory
 }
 
 // place is an address: a fixed one, or an offset in what a port has.
@@ -85,6 +87,7 @@ func (p *program) decodeKernel(op *ir.Op) (*kernel, error) {
 		threads: int(a.IntOr("threads", 0)), shared: int(a.IntOr("shared", 0)), workspace: a.IntOr("workspace", 0), location: location(op.Loc()),
 	}
 	_, k.hasWorkspace = a.Int("workspace")
+	k.listed = a.Bool("table")
 	k.reference = k.name
 	if s, ok := op.Attr("reference").(*ir.StringAttr); ok {
 		k.reference, k.copies = s.Value, s.Value == ""

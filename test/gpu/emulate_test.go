@@ -142,6 +142,13 @@ func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
 		params[len(ins)+p[1]] = params[p[0]]
 		buffers[len(ins)+p[1]] = buffers[p[0]]
 	}
+	if lowered.Attrs().Bool(lowerptx.TableAttr) {
+		table := m.Alloc(8 * len(params))
+		for i, p := range params {
+			binary.LittleEndian.PutUint64(table.Data[8*i:], p)
+		}
+		params = []uint64{table.Base}
+	}
 	errors := m.Alloc(4096)
 	for i := range errors.Data {
 		errors.Data[i] = 0xff
