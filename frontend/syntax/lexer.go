@@ -200,15 +200,15 @@ func (l *lexer) quoted(rest string) token {
 // illegal reports a character that begins no token, with the remedy where one is likely.
 func (l *lexer) illegal(r rune, rest string) token {
 	_, size := utf8.DecodeRuneInString(rest)
-	line, _, _ := strings.Cut(rest, "\n")
+	line := func() string { line, _, _ := strings.Cut(rest, "\n"); return line } // which may be long
 	switch {
 	case strings.HasPrefix(rest, "\uFEFF") && l.pos.Offset == 0:
 		l.advance(size) // a byte order mark is harmless
 		return token{kind: kIllegal}
 	case r == '#':
-		size = len(line)
+		size = len(line())
 	case r == '\'':
-		if end := strings.IndexByte(line[1:], '\''); end >= 0 {
+		if end := strings.IndexByte(line()[1:], '\''); end >= 0 {
 			size = end + 2
 		}
 	}
