@@ -134,7 +134,7 @@ func (m *emitter) one(v *val) reg.Register {
 		return m.compare(v)
 	case opSelect:
 		return m.choose(v)
-	case opMaskAnd, opMaskOr:
+	case opMaskAnd:
 		return m.masks(v)
 	case opMaskBits, opBitsMask:
 		return m.convertMask(v)
@@ -382,19 +382,11 @@ func (m *emitter) masks(v *val) reg.Register {
 	x, y := m.reg(v.args[0]), m.reg(v.args[1])
 	if !m.isa.wide() {
 		dst := m.vector()
-		if v.op == opMaskAnd {
-			m.VANDPS(x, y, dst)
-		} else {
-			m.VORPS(x, y, dst)
-		}
+		m.VANDPS(x, y, dst)
 		return dst
 	}
 	dst := m.K()
-	if v.op == opMaskAnd {
-		m.KANDW(x, y, dst)
-	} else {
-		m.KORW(x, y, dst)
-	}
+	m.KANDW(x, y, dst)
 	return dst
 }
 

@@ -115,6 +115,6 @@ func goForms(v *val) string {
 		opAsFloat: "math.Float32frombits(%s)", opAsInt: "math.Float32bits(%s)",
 		opMaskBits: "maskBits(%s)", opBitsMask: "%s != 0",
 		opFMA: "fma32(%s, %s, %s)", opFNMA: "fma32(-%s, %s, %s)", opScale: "scale32(%s, %s)",
-		opMaskAnd: "%s && %s", opMaskOr: "%s || %s",
+		opMaskAnd: "%s && %s",
 	}[v.op]
 }

@@ -61,7 +61,6 @@ const (
 	opCmpI  // imm: predicate, cmpEq or cmpGt
 	opSelect
 	opMaskAnd
-	opMaskOr
 )
 
 // Predicates, numbered as in VCMPPS.
@@ -137,7 +136,6 @@ func (e *expression) cmpI(p int, x, y *val) *val { return e.emit(opCmpI, maskLan
 // sel is x where m, else y.
 func (e *expression) sel(m, x, y *val) *val { return e.emit(opSelect, x.kind, 0, m, x, y) }
 func (e *expression) and(m, n *val) *val    { return e.emit(opMaskAnd, maskLane, 0, m, n) }
-func (e *expression) or(m, n *val) *val     { return e.emit(opMaskOr, maskLane, 0, m, n) }
 
 func (e *expression) maskBits(m *val) *val { return e.emit(opMaskBits, intLane, 0, m) }
 func (e *expression) bitsMask(x *val) *val { return e.emit(opBitsMask, maskLane, 0, x) }
