@@ -29,7 +29,7 @@ var small = size{layers: 2, heads: 2, channels: 128, rows: 8, length: 128, steps
 
 func (s size) settings() string {
 	return fmt.Sprintf("V=256,T=%d,L=%d,H=%d,C=%d,B=%d,S=%d,STD=0.08,LR=0.003,WARMUP=%d,STEPS=%d",
-		s.length, s.layers, s.heads, s.channels, s.rows, s.length, s.steps/30, s.steps)
+		s.length, s.layers, s.heads, s.channels, s.rows, s.length, s.steps/25, s.steps)
 }
 
 // bytes is how many the model is trained on.
@@ -119,7 +119,7 @@ func (d *demo) train() error {
 		}
 	}
 	return d.show("blurun", "train", d.path("gpt2.blx"), "--data", d.path("train.bin"), "--val-data", d.path("val.bin"),
-		"--val-every", fmt.Sprint(max(1, d.size.steps/12)), "--log-dir", d.path("log"), "--checkpoint-dir", d.path("checkpoints"))
+		"--val-every", fmt.Sprint(max(1, d.size.steps/10)), "--log-dir", d.path("log"), "--checkpoint-dir", d.path("checkpoints"))
 }
 
 func (d *demo) sample() error {
