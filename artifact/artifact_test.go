@@ -176,7 +176,7 @@ func TestRefusesForgedArchives(t *testing.T) {
 		{"no eval", with(manifest(func(m *Manifest) { m.Functions = m.Functions[:3] }), ok...), `"eval" is missing`},
 		{"scalar with a shape", with(manifest(func(m *Manifest) { m.Functions[0].Scalars[0].Shape = []int64{1} }), ok...), "has shape"},
 		{"input twice", with(manifest(func(m *Manifest) { m.Functions[1].Inputs[1].Name = "tokens" }), ok...), "comes twice"},
-		{"batch", with(manifest(func(m *Manifest) { m.Train.Batch.S = 0 }), ok...), "S = 0"},
+		{"batch", with(manifest(func(m *Manifest) { m.Train.Batch.S = -1 }), ok...), "S = -1"},
 		{"plan too small", with(manifest(func(m *Manifest) { m.Memory.Params = 4095 }), ok...), "gives 4095 bytes to param"},
 		{"arena too small", with(manifest(func(m *Manifest) { m.Memory.Arena = 1 }), ok...), "arena of 1 bytes"},
 		{"negative arena", with(manifest(func(m *Manifest) { m.Functions[1].Arena = -1 }), ok...), "arena of -1"},

@@ -56,8 +56,8 @@ type Train struct {
 
 // Batch is the size of a training step on one data-parallel rank.
 type Batch struct {
-	B          int64 `json:"b"`          // sequences of a micro-batch
-	S          int64 `json:"s"`          // tokens of a sequence
+	B          int64 `json:"b"`          // sequences of a micro-batch; 0 when the model has no size B
+	S          int64 `json:"s"`          // tokens of a sequence; 0 when the model has no size S, since it is not one of sequences
 	Accumulate int64 `json:"accumulate"` // micro-batches of a step
 }
 
@@ -250,8 +250,8 @@ func (f *Function) check() error {
 }
 
 func (t *Train) check(functions map[string]bool) error {
-	if t.Batch.B < 1 || t.Batch.S < 1 || t.Batch.Accumulate < 1 {
-		return fmt.Errorf("batch B = %d, S = %d, accumulate = %d: each must be at least 1", t.Batch.B, t.Batch.S, t.Batch.Accumulate)
+	if t.Batch.B < 0 || t.Batch.S < 0 || t.Batch.Accumulate < 1 {
+		return fmt.Errorf("batch B = %d, S = %d, accumulate = %d: accumulate must be at least 1, the others not negative", t.Batch.B, t.Batch.S, t.Batch.Accumulate)
 	}
 	if !(t.ClipNorm >= 0) {
 		return fmt.Errorf("clip_norm is %g", t.ClipNorm)

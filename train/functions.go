@@ -20,6 +20,9 @@ func CheckFunctions(m *artifact.Manifest) error {
 	if m.Train == nil {
 		return fmt.Errorf("model %s has no train block", m.Model)
 	}
+	if b := m.Train.Batch; b.B < 1 || b.S < 1 {
+		return fmt.Errorf("model %s does not train on tokens: its batch has no B rows of S tokens", m.Model)
+	}
 	scalars := map[string][]string{
 		"init": {"seed"}, "accumulate": {"first", "seed"}, "apply": {"lr", "step"}, "eval": {"seed"},
 	}

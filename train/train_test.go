@@ -357,6 +357,7 @@ func TestRefuses(t *testing.T) {
 		{"resume without a folder", func(c *Config, m *bigram) { c.Resume = true }, "name the folder"},
 		{"folder in use", func(c *Config, m *bigram) { c.CheckpointDir = dir }, "continue it with --resume"},
 		{"no train block", func(c *Config, m *bigram) { m.manifest.Train = nil }, "has no train block"},
+		{"not of sequences", func(c *Config, m *bigram) { m.manifest.Train.Batch.S = 0 }, "does not train on tokens"},
 		{"no eval", func(c *Config, m *bigram) { m.manifest.Functions[3].Name = "evil" }, "no function eval"},
 		{"schedule", func(c *Config, m *bigram) { m.manifest.Train.Schedule.Kind = "step" }, `schedule "step" is unknown`},
 		{"unknown scalar", func(c *Config, m *bigram) { m.manifest.Functions[2].Scalars[0].Name = "temperature" }, `scalar "temperature"`},

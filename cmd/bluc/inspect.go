@@ -44,8 +44,7 @@ func (c *inspectCmd) Run(s *streams) error {
 func summary(s *streams, m *artifact.Manifest) {
 	fmt.Fprintf(s.out, "model      %s\ntarget     %s %s\nprecision  %s\ncompiler   %s\n", m.Model, m.Target, m.Arch, m.Precision, m.Compiler)
 	if t := m.Train; t != nil {
-		fmt.Fprintf(s.out, "train      minimize %s, batch B = %d, S = %d, accumulate = %d, optimizer %s, schedule %s\n",
-			t.Minimize, t.Batch.B, t.Batch.S, t.Batch.Accumulate, t.Optimizer.Kind, t.Schedule.Kind)
+		fmt.Fprintf(s.out, "train      minimize %s, batch %s, optimizer %s, schedule %s\n", t.Minimize, batch(t.Batch), t.Optimizer.Kind, t.Schedule.Kind)
 	}
 	fmt.Fprintln(s.out, "functions")
 	for _, f := range m.Functions {
@@ -55,6 +54,20 @@ func summary(s *streams, m *artifact.Manifest) {
 	for _, f := range m.Files {
 		fmt.Fprintf(s.out, "  %-32s %s\n", f.Name, size(f.Bytes))
 	}
+}
+
+// batch prints the sizes that the model has.
+func batch(b artifact.Batch) string {
+	text := ""
+	for _, size := range []struct {
+		name string
+		n    int64
+	}{{"B", b.B}, {"S", b.S}} {
+		if size.n > 0 {
+			text += fmt.Sprintf("%s = %d, ", size.name, size.n)
+		}
+	}
+	return text + fmt.Sprintf("accumulate = %d", b.Accumulate)
 }
 
 func values(vs []artifact.Value) string {
