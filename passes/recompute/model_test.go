@@ -23,7 +23,7 @@ func model(t testing.TB, name string, sizes map[string]float64, replace ...strin
 	src, err := os.ReadFile("../../examples/" + name + ".blu")
 	require.NoError(t, err)
 	text := strings.NewReplacer(replace...).Replace(string(src))
-	r, err := driver.Compile(name+".blu", []byte(text), driver.Options{Target: "ref", Recompute: "none", Set: sizes, CompileTo: "graph"})
+	r, err := driver.Compile(name+".blu", []byte(text), driver.Options{Target: "cpu", Recompute: "none", Set: sizes, CompileTo: "graph"})
 	require.NoError(t, err)
 	return r.Ctx, r.Module
 }
