@@ -136,7 +136,7 @@ func TestCallErrors(t *testing.T) {
 	_, err = p.Call("apply", nil, nil)
 	require.ErrorContains(t, err, `scalar "lr" is missing`)
 	_, err = p.Call("init", nil, runtime.Scalars{"seed": 0.5})
-	require.ErrorContains(t, err, `scalar "seed" is 0.5, which is no i64`)
+	require.ErrorContains(t, err, `scalar "seed" is 0.5, wants a whole number`)
 	_, err = p.Call("pick", map[string]runtime.Array{"i": array(formats.FromInt32s([]int32{1, 2}, 2))}, nil)
 	require.EqualError(t, err, "line.blu:3:7: error: blu.gather: index 2 at position [1] is out of range: the table has 2 rows")
 	out, err := p.Call("pick", map[string]runtime.Array{"i": array(formats.FromInt32s([]int32{1, 0}, 2))}, nil)
