@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -240,9 +241,11 @@ func TestTwoRunsInOneFolder(t *testing.T) {
 // TestLockEndsWithItsProcess: a killed run does not lock its folder for ever.
 func TestLockEndsWithItsProcess(t *testing.T) {
 	if dir := os.Getenv("CHECKPOINT_TEST_HOLD"); dir != "" {
-		if _, _, _, err := Create(dir, 1, true, Single{}); err != nil {
+		s, _, _, err := Create(dir, 1, true, Single{})
+		if err != nil {
 			fmt.Println(err)
 		}
+		defer runtime.KeepAlive(s) // or the collector closes the lock's file
 		fmt.Println("held")
 		select {}
 	}
