@@ -49,6 +49,7 @@ bench: ## the benchmarks that need nothing but Go; bench/ has those with baselin
 
 generate: ## write the generated files anew
 	$(GO) generate ./...
+	BLUTRAIN_UPDATE=1 $(GO) test -count=1 -run '^TestReferenceIsCurrent$$' ./frontend/...
 
 clean: ## remove what was built
 	rm -rf bin build

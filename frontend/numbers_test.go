@@ -257,7 +257,7 @@ func TestEveryBuiltinIsEvaluated(t *testing.T) {
 	src, err := os.ReadFile("numbers_test.go")
 	require.NoError(t, err)
 	for row := range builtin.Rows() {
-		require.Contains(t, string(src), row.Name+"(", "no test evaluates %s", row.Name)
+		require.True(t, strings.Contains(string(src), row.Name+"("), "no test here evaluates %s", row.Name) // Contains would print the file
 	}
 }
 

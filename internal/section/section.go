@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,5 +33,7 @@ func Require(t testing.TB, path, name, content string) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		return
 	}
-	require.Equal(t, text, string(old), "%s is stale: run the test with %s=1", path, Update)
+	if text != string(old) {
+		t.Errorf("%s: table %s is stale, 'make generate' renews it (- what it says, + what it should say):\n%s", path, name, cmp.Diff(strings.Split(string(old), "\n"), strings.Split(text, "\n")))
+	}
 }
