@@ -3,7 +3,10 @@
 // It knows nothing of models, devices or training.
 package formats
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // DType is the type of a tensor's elements.
 type DType uint8
@@ -65,6 +68,14 @@ func (d DType) String() string {
 		return fmt.Sprintf("dtype(%d)", uint8(d))
 	}
 	return names[d].name
+}
+
+// Of names the type of a tensor as models write it: f32[8, 64], or f32 for a scalar.
+func (d DType) Of(shape []int64) string {
+	if len(shape) == 0 {
+		return d.String()
+	}
+	return d.String() + strings.ReplaceAll(fmt.Sprint(shape), " ", ", ")
 }
 
 // Safetensors is the name in a safetensors header: F32, BF16, I64, BOOL.

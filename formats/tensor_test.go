@@ -115,3 +115,9 @@ func TestElementsOfEveryType(t *testing.T) {
 	require.Equal(t, []float64{0.1}, FromFloat64s([]float64{0.1}, 1).Float64s())
 	require.ErrorContains(t, Tensor{F32, []int64{2}, nil}.Check(), "needs 8 bytes, has 0")
 }
+
+func TestTypesAsModelsWriteThem(t *testing.T) {
+	require.Equal(t, "f32[8, 64]", F32.Of([]int64{8, 64}))
+	require.Equal(t, "bool[3]", Bool.Of([]int64{3}))
+	require.Equal(t, "i64", I64.Of(nil))
+}

@@ -57,7 +57,7 @@ func CheckCall(m *artifact.Manifest, fn string, in map[string]Array, s Scalars) 
 			return nil, fmt.Errorf("%s: input %q is missing", fn, v.Name)
 		}
 		if a.DType != v.DType || !slices.Equal(a.Shape, v.Shape) {
-			return nil, fmt.Errorf("%s: input %q is %s%v, wants %s%v", fn, v.Name, a.DType, a.Shape, v.DType, v.Shape)
+			return nil, fmt.Errorf("%s: input %q is %s, wants %s", fn, v.Name, a.DType.Of(a.Shape), v.DType.Of(v.Shape))
 		}
 		if int64(len(a.Data)) != v.Bytes() {
 			return nil, fmt.Errorf("%s: input %q has %d bytes, not %d", fn, v.Name, len(a.Data), v.Bytes())

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"blutrain/artifact"
 	"blutrain/formats"
@@ -59,13 +60,20 @@ func checkInputs(m *artifact.Manifest, f *artifact.Function) error {
 	shape := []int64{m.Train.Batch.B, m.Train.Batch.S}
 	for _, v := range f.Inputs {
 		if !slices.Contains(want, v.Name) || v.DType != formats.I32 || !slices.Equal(v.Shape, shape) {
-			return fmt.Errorf("function %s takes %s: %s%v; the data gives %v: i32%v", f.Name, v.Name, v.DType, v.Shape, want, shape)
+			return fmt.Errorf("function %s takes %s: %s; the data gives %s: %s", f.Name, v.Name, v.DType.Of(v.Shape), nameList(want), formats.I32.Of(shape))
 		}
 	}
 	if len(f.Inputs) != len(want) {
-		return fmt.Errorf("function %s takes %d inputs; the data gives %v", f.Name, len(f.Inputs), want)
+		return fmt.Errorf("function %s takes %d inputs; the data gives %s", f.Name, len(f.Inputs), nameList(want))
 	}
 	return nil
+}
+
+func nameList(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // vocabulary is the model's argument V, which by convention is the size of its vocabulary, or, without one, that of all 16-bit

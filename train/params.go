@@ -124,7 +124,7 @@ func (s source) load(p runtime.Program) error {
 			return fmt.Errorf("parameter %q is missing", name)
 		}
 		if dtype != want.DType || !slices.Equal(shape, want.Shape) {
-			return fmt.Errorf("%s is %s%v, in the model %s%v", name, dtype, shape, want.DType, want.Shape)
+			return fmt.Errorf("%s is %s, in the model %s", name, dtype.Of(shape), want.DType.Of(want.Shape))
 		}
 		buffer := make([]byte, want.Bytes())
 		if err := s.read(name, buffer); err != nil {

@@ -73,7 +73,7 @@ func Restore(p runtime.Program, from *checkpoint.Checkpoint) error {
 			return fmt.Errorf("it has no %s, which the model has", s.Name)
 		}
 		if t.DType != s.DType || !slices.Equal(t.Shape, s.Shape) {
-			return fmt.Errorf("%s is %s%v, in the model %s%v", s.Name, t.DType, t.Shape, s.DType, s.Shape)
+			return fmt.Errorf("%s is %s, in the model %s", s.Name, t.DType.Of(t.Shape), s.DType.Of(s.Shape))
 		}
 	}
 	for _, t := range from.Manifest.Tensors {

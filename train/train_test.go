@@ -362,7 +362,7 @@ func TestRefuses(t *testing.T) {
 		{"schedule", func(c *Config, m *bigram) { m.manifest.Train.Schedule.Kind = "step" }, `schedule "step" is unknown`},
 		{"unknown scalar", func(c *Config, m *bigram) { m.manifest.Functions[2].Scalars[0].Name = "temperature" }, `scalar "temperature"`},
 		{"no loss", func(c *Config, m *bigram) { m.manifest.Functions[2].Outputs[0].Name = "cost" }, `no scalar output "loss"`},
-		{"float input", func(c *Config, m *bigram) { m.manifest.Functions[1].Inputs[0].DType = 10 }, "takes tokens: f16[2 8]"},
+		{"float input", func(c *Config, m *bigram) { m.manifest.Functions[1].Inputs[0].DType = 10 }, "takes tokens: f16[2, 8]"},
 		{"other input", func(c *Config, m *bigram) { m.manifest.Functions[3].Inputs[0].Name = "image" }, "takes image"},
 		{"one input", func(c *Config, m *bigram) { m.manifest.Functions[3].Inputs = m.manifest.Functions[3].Inputs[:1] }, "takes 1 inputs"},
 		{"small data", func(c *Config, m *bigram) { c.Data = corpus(t, 16) }, "too little data"},
@@ -373,7 +373,7 @@ func TestRefuses(t *testing.T) {
 		{"other data", func(c *Config, m *bigram) { resume(c); c.Data = corpus(t, 8*50) }, "not the data of the run to be continued"},
 		{"state missing", func(c *Config, m *bigram) { resume(c); m.manifest.States[2].Persist = true }, "it has no grads/w"},
 		{"state too much", func(c *Config, m *bigram) { resume(c); m.manifest.States[1].Persist = false }, "it has sgd.momentum/w, which the model has not"},
-		{"other shape", func(c *Config, m *bigram) { resume(c); m.manifest.States[0].Shape = []int64{vocab * vocab} }, "w is f32[12 12], in the model f32[144]"},
+		{"other shape", func(c *Config, m *bigram) { resume(c); m.manifest.States[0].Shape = []int64{vocab * vocab} }, "w is f32[12, 12], in the model f32[144]"},
 		{"logs", func(c *Config, m *bigram) { c.Logs = func(int64) (logs.Multi, error) { return nil, errDevice } }, "device lost"},
 	} {
 		c, model, r := config(t)

@@ -70,8 +70,8 @@ func TestLoadParamsRefuses(t *testing.T) {
 		{t.TempDir(), "no valid checkpoint"},
 		{write("a.safetensors"), `a.safetensors: parameter "w" is missing`},
 		{write("a.safetensors", safetensors.Of("w", square), safetensors.Of("grad/w", square)), `tensor "grad/w" is not in model bigram; did you mean grads/w?`},
-		{write("a.safetensors", safetensors.Of("w", formats.FromFloat32s(make([]float32, 4), 4))), "w is f32[4], in the model f32[12 12]"},
-		{write("a.safetensors", safetensors.Of("w", formats.FromFloat64s(make([]float64, vocab*vocab), vocab, vocab))), "w is f64[12 12]"},
+		{write("a.safetensors", safetensors.Of("w", formats.FromFloat32s(make([]float32, 4), 4))), "w is f32[4], in the model f32[12, 12]"},
+		{write("a.safetensors", safetensors.Of("w", formats.FromFloat64s(make([]float64, vocab*vocab), vocab, vocab))), "w is f64[12, 12]"},
 		{os.Args[0], "safetensors: "},
 	} {
 		_, err := LoadParams(newBigram(vocab, batch), c.path)

@@ -42,7 +42,7 @@ func (c *inspectCmd) Run(s *streams) error {
 }
 
 func summary(s *streams, m *artifact.Manifest) {
-	fmt.Fprintf(s.out, "model      %s\ntarget     %s %s\nprecision  %s\ncompiler   %s\n", m.Model, m.Target, m.Arch, m.Precision, m.Compiler)
+	fmt.Fprintf(s.out, "model      %s\ntarget     %s\nprecision  %s\ncompiler   %s\n", m.Model, strings.TrimSpace(m.Target+" "+m.Arch), m.Precision, m.Compiler)
 	if t := m.Train; t != nil {
 		fmt.Fprintf(s.out, "train      minimize %s, batch %s, optimizer %s, schedule %s\n", t.Minimize, batch(t.Batch), t.Optimizer.Kind, t.Schedule.Kind)
 	}
@@ -73,16 +73,9 @@ func batch(b artifact.Batch) string {
 func values(vs []artifact.Value) string {
 	var parts []string
 	for _, v := range vs {
-		parts = append(parts, v.Name+": "+typeOf(v))
+		parts = append(parts, v.Name+": "+v.DType.Of(v.Shape))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func typeOf(v artifact.Value) string {
-	if len(v.Shape) == 0 {
-		return v.DType.String()
-	}
-	return v.DType.String() + strings.ReplaceAll(fmt.Sprint(v.Shape), " ", ", ")
 }
 
 // size is a size in the largest unit it has at least one of.

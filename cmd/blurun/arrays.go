@@ -69,10 +69,10 @@ func readInputs(args []string, want []artifact.Value) (map[string]runtime.Array,
 	for _, v := range want {
 		t, ok := in[v.Name]
 		if !ok {
-			return nil, usagef("input %q (%s) is missing: give --in %s=FILE", v.Name, describe(v.DType, v.Shape), v.Name)
+			return nil, usagef("input %q (%s) is missing: give --in %s=FILE", v.Name, v.DType.Of(v.Shape), v.Name)
 		}
 		if t.DType != v.DType || !slices.Equal(t.Shape, v.Shape) {
-			return nil, fmt.Errorf("input %q is %s, the function takes %s", v.Name, describe(t.DType, t.Shape), describe(v.DType, v.Shape))
+			return nil, fmt.Errorf("input %q is %s, the function takes %s", v.Name, t.DType.Of(t.Shape), v.DType.Of(v.Shape))
 		}
 	}
 	return in, nil
@@ -188,7 +188,7 @@ func writeAll(w io.Writer, out map[string]runtime.Array) error {
 func printOutputs(w io.Writer, out map[string]runtime.Array) error {
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		t := out[name]
-		if _, err := fmt.Fprintf(w, "%s: %s %s\n", name, describe(t.DType, t.Shape), preview(formats.Tensor(t))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s %s\n", name, t.DType.Of(t.Shape), preview(formats.Tensor(t))); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"blutrain/artifact"
-	"blutrain/formats"
 	"blutrain/internal/near"
 	"blutrain/runtime"
 )
@@ -118,6 +117,3 @@ func noFunction(m *artifact.Manifest, name string) error {
 	}
 	return fmt.Errorf("model %s has no function %q (it has %s)%s", m.Model, name, strings.Join(known, ", "), near.Suggest(name, known))
 }
-
-// describe prints a tensor's type.
-func describe(d formats.DType, shape []int64) string { return fmt.Sprintf("%s%v", d, shape) }

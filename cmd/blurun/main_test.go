@@ -244,9 +244,9 @@ func TestExec(t *testing.T) {
 
 	w.safetensors("in.safetensors", map[string]formats.Tensor{"tokens": formats.FromInt32s(tokens, 2, 8), "targets": formats.FromInt32s(targets, 2, 8)})
 	out, _ := w.ok(exec("--fn", "loss", "--in", w.path("in.safetensors"))...)
-	require.Regexp(t, `: f32\[\] \[\d`, out)
+	require.Regexp(t, `: f32 \[\d`, out)
 	out, _ = w.ok(exec("--fn", "logits", "--in", "tokens="+w.path("in.safetensors"))...)
-	require.Regexp(t, `^\S+: f32\[2 8 256\] \[.* \.\.\.\]\n$`, out)
+	require.Regexp(t, `^\S+: f32\[2, 8, 256\] \[.* \.\.\.\]\n$`, out)
 }
 
 // gradientOfBias is the sum over rows of softmax(logits) - onehot(target).
@@ -348,7 +348,7 @@ func TestErrors(t *testing.T) {
 		{1, `scalar "seed" is 1.5, wants a whole number`, []string{"exec", model, "--fn", "init", "--scalar", "seed=1.5"}},
 		{2, "--tokenizer must be one of", []string{"data", "prepare", data, "-o", w.path("x"), "--tokenizer", "word"}},
 		{2, `no input "token"; did you mean tokens?`, []string{"exec", model, "--fn", "logits", "--in", "token=" + w.path("tokens.npy")}},
-		{2, `input "tokens" (i32[2 8]) is missing`, []string{"exec", model, "--fn", "logits"}},
+		{2, `input "tokens" (i32[2, 8]) is missing`, []string{"exec", model, "--fn", "logits"}},
 		{2, "say which input", []string{"exec", model, "--fn", "logits", "--in", w.path("tokens.npy")}},
 		{2, "are .npy or .safetensors", []string{"exec", model, "--fn", "logits", "--in", "tokens=" + data}},
 		{2, `no scalar "lr"`, []string{"exec", model, "--fn", "logits", "--in", tokens, "--scalar", "lr=1"}},
@@ -365,7 +365,7 @@ func TestErrors(t *testing.T) {
 		{1, "log.jsonl is the log of an earlier run", []string{"train", model, "--data", data, "--log-dir", w.path("logs")}},
 		{1, "no valid checkpoint", []string{"eval", model, "--data", data, "--params", w.dir}},
 		{1, `no function "logit" (it has`, []string{"exec", model, "--fn", "logit"}},
-		{1, `input "tokens" is i64[1], the function takes i32[2 8]`, []string{"exec", model, "--fn", "logits", "--in", "tokens=" + w.path("wide.npy")}},
+		{1, `input "tokens" is i64[1], the function takes i32[2, 8]`, []string{"exec", model, "--fn", "logits", "--in", "tokens=" + w.path("wide.npy")}},
 		{1, `no input "x"`, []string{"exec", model, "--fn", "logits", "--in", w.other("x.safetensors")}},
 		{1, "has no function lo that gives logits", []string{"sample", model, "--params", model, "--fn", "lo"}},
 		{1, "both input and output", []string{"data", "prepare", data, "-o", data, "--tokenizer", "byte"}},
