@@ -79,7 +79,7 @@ func (c *verifyCmd) kernels(e *env, a *artifact.Artifact) (err error) {
 	if wrong > 0 {
 		return fmt.Errorf("%d of %d kernels differ from the reference", wrong, len(rows))
 	}
-	return nil
+	return c.verdict(e, "all %d kernels are within their bounds\n\n", len(rows))
 }
 
 // worst is the output that is nearest to its bound or furthest beyond it.
@@ -137,8 +137,16 @@ func (c *verifyCmd) printKernels(e *env, rows []verify.KernelRow) error {
 		}
 		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%.0e\t%s\n", r.Kernel, r.Launches, elements, strings.Join(errs, " "), worst(r).Bound, r.Location)
 	}
-	fmt.Fprintln(table)
 	return table.Flush()
+}
+
+// verdict says below a table that nothing in it is wrong.
+func (c *verifyCmd) verdict(e *env, format string, args ...any) error {
+	if c.JSON {
+		return nil
+	}
+	_, err := fmt.Fprintf(e.stdout, format, args...)
+	return err
 }
 
 // functions compares whole functions.
@@ -171,7 +179,7 @@ func (c *verifyCmd) functions(e *env, a *artifact.Artifact) (err error) {
 	if wrong > 0 {
 		return fmt.Errorf("%d of %d outputs and states differ from the reference", wrong, len(rows))
 	}
-	return nil
+	return c.verdict(e, "all %d outputs and states are within %.0e\n", len(rows), limit)
 }
 
 func (c *verifyCmd) limit(precision string) float64 {
@@ -205,8 +213,14 @@ func (c *verifyCmd) printFunctions(e *env, rows []verify.Row) error {
 	}
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "function\toutput or state\telements\trelative error\tlargest error")
+	seen := map[verify.Row]bool{}
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%.2e\t%.2e\n", r.Function, r.Name, r.Elements, r.Relative, r.Largest)
+		name, key := r.Name, verify.Row{Function: r.Function, Name: r.Name}
+		if seen[key] { // gradients of a second micro-batch are added
+			name += " (added)"
+		}
+		seen[key] = true
+		fmt.Fprintf(table, "%s\t%s\t%d\t%.2e\t%.2e\n", r.Function, name, r.Elements, r.Relative, r.Largest)
 	}
 	return table.Flush()
 }
