@@ -9,7 +9,7 @@ import (
 )
 
 type opsCmd struct {
-	Names []string `arg:"" optional:"" help:"Operations or dialects to describe; all are listed without."`
+	Names []string `arg:"" optional:"" help:"Operations (blu.gelu, or gelu of any dialect) or dialects to describe; all are listed without."`
 }
 
 // Run implements the command.
@@ -26,6 +26,10 @@ func (c *opsCmd) Run(s *streams) error {
 			listDialect(s, d)
 		} else if def := ctx.LookupOp(n); def != nil {
 			describeOp(s, def)
+		} else if defs := opsCalled(n); len(defs) > 0 {
+			for _, def := range defs {
+				describeOp(s, def)
+			}
 		} else {
 			return usageError{fmt.Sprintf("no operation or dialect %s%s", n, near.Suggest(n, opNames()))}
 		}
@@ -33,12 +37,24 @@ func (c *opsCmd) Run(s *streams) error {
 	return nil
 }
 
+// opsCalled is the operations of a name in whatever dialect.
+func opsCalled(name string) (defs []*ir.OpDef) {
+	for _, d := range dialects.All() {
+		for _, def := range d.Ops {
+			if def.Name == name {
+				defs = append(defs, def)
+			}
+		}
+	}
+	return defs
+}
+
 func opNames() []string {
 	var names []string
 	for _, d := range dialects.All() {
 		names = append(names, d.Name)
 		for _, def := range d.Ops {
-			names = append(names, def.FullName())
+			names = append(names, def.FullName(), def.Name)
 		}
 	}
 	return names

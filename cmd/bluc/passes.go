@@ -32,5 +32,6 @@ func (passesCmd) Run(s *streams) error {
 		}
 		fmt.Fprintf(s.out, "  %-14s %s\n", p.Name, line)
 	}
+	fmt.Fprintln(s.out, "\n$TARGET and the like stand for what the options of bluc compile say.")
 	return nil
 }
