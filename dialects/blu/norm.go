@@ -31,7 +31,7 @@ var LayernormGrad = define(ir.OpDef{
 	Name:    "layernorm_grad",
 	Summary: "gradient of layernorm",
 	Description: "With h = (x - mean) * rstd and d = dy * g: dx = rstd * (d - mean(d) - h * mean(d * h)), means over the last axis; dg = sum(dy * h) and " +
-		"db = sum(dy), sums over all other axes.",
+		"db = sum(dy), sums over all other axes. `mean` may be rounded, as it is where layernorm stored it: x - mean is centered once more.",
 	Operands: []ir.OperandDef{floatX, {Name: "g", Type: kinds.FloatTensor}, {Name: "mean", Type: kinds.FloatTensor}, {Name: "rstd", Type: kinds.FloatTensor}, {Name: "dy", Type: kinds.FloatTensor}},
 	Results:  []ir.ResultDef{{Name: "dx", Type: kinds.FloatTensor}, {Name: "dg", Type: kinds.FloatTensor}, {Name: "db", Type: kinds.FloatTensor}},
 	Traits:   ir.Pure,
@@ -172,6 +172,11 @@ func evalLayernormGrad(op *ir.Op, in []*ir.Tensor) ([]*ir.Tensor, error) {
 	n := len(g)
 	for r := range means {
 		mean, rstd := means[r], rstds[r]
+		left := 0.0 // of the mean, where that was rounded
+		for _, v := range x[r*n : (r+1)*n] {
+			left += (v - mean) / float64(n)
+		}
+		mean += left
 		meanD, meanDH := 0.0, 0.0
 		for i := range n {
 			h, d := (x[r*n+i]-mean)*rstd, dy[r*n+i]*g[i]
@@ -229,22 +234,35 @@ func decomposeLayernorm(b *Builder, op *ir.Op) []*ir.Value {
 	shape, axis := x.Shape(), lastAxis(x)
 	g, bias := b.row(b.wide(op.Operand(1)), shape), b.row(b.wide(op.Operand(2)), shape)
 	mean := b.Mean(x, axis)
-	d := b.Sub(x, b.Along(mean, axis, shape))
+	d := b.centered(x, mean, shape)
 	variance := b.Mean(b.Mul(d, d), axis)
 	rstd := b.Rsqrt(b.Add(variance, b.SplatLike(variance, op.Attrs().FloatOr("eps", 0))))
 	y := b.Add(b.Mul(b.Mul(d, b.Along(rstd, axis, shape)), g), bias)
 	return []*ir.Value{b.CastTo(y, op.Result(0).Elem()), mean, rstd}
 }
 
+// decomposeLayernormGrad takes what the stored mean leaves of the mean, r = mean(x - mean), from x - mean = e. All means over rows are of
+// e, d and d * e, and so can be taken in one pass: mean(d * h) = rstd * (mean(d * e) - r * mean(d)).
 func decomposeLayernormGrad(b *Builder, op *ir.Op) []*ir.Value {
 	x, dy := b.wide(op.Operand(0)), b.wide(op.Operand(4))
 	shape, axis := x.Shape(), lastAxis(x)
-	rstd := b.Along(op.Operand(3), axis, shape)
-	h := b.Mul(b.Sub(x, b.Along(op.Operand(2), axis, shape)), rstd)
+	rstd := op.Operand(3)
+	e := b.Sub(x, b.Along(op.Operand(2), axis, shape))
 	d := b.Mul(dy, b.row(b.wide(op.Operand(1)), shape))
-	dx := b.Mul(rstd, b.Sub(b.Sub(d, b.rowMean(d)), b.Mul(h, b.rowMean(b.Mul(d, h)))))
+	meanDE := b.Mean(b.Mul(d, e), axis) // first, since it needs all that the others do
+	r, meanD := b.Mean(e, axis), b.Mean(d, axis)
+	meanDH := b.Mul(rstd, b.Sub(meanDE, b.Mul(r, meanD)))
+	h := b.Mul(b.Sub(e, b.Along(r, axis, shape)), b.Along(rstd, axis, shape))
+	dx := b.Mul(b.Along(rstd, axis, shape), b.Sub(b.Sub(d, b.Along(meanD, axis, shape)), b.Mul(h, b.Along(meanDH, axis, shape))))
 	dg, db := b.columnSums(b.Mul(dy, h)), b.columnSums(dy)
 	return []*ir.Value{b.CastTo(dx, op.Result(0).Elem()), b.CastTo(dg, op.Result(1).Elem()), b.CastTo(db, op.Result(2).Elem())}
+}
+
+// centered is x - mean. The mean as it is stored is rounded, by as much as the spread of the row where the mean is large, so what it
+// leaves of the mean is taken away, too.
+func (b *Builder) centered(x, mean *ir.Value, shape []int64) *ir.Value {
+	d := b.Sub(x, b.Along(mean, lastAxis(x), shape))
+	return b.Sub(d, b.rowMean(d))
 }
 
 func decomposeRmsnorm(b *Builder, op *ir.Op) []*ir.Value {

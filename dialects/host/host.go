@@ -23,7 +23,7 @@ var Dialect = &ir.Dialect{
 		if t.Elem == nil || len(t.Shape) != 2 || len(t.Params) > 0 {
 			return errorf("wants rows, columns and element type, as in !host.block<64x768xf32>")
 		}
-		if rows, cols := t.Shape[0], t.Shape[1]; rows < 0 || cols < 0 || cols > 0 && rows > maxElements/cols {
+		if rows, cols := t.Shape[0], t.Shape[1]; rows < 0 || cols < 0 || cols > 0 && rows > MaxElements/cols {
 			return errorf("%d rows of %d columns", rows, cols)
 		}
 		return nil

@@ -19,8 +19,8 @@ var (
 	Reductions = []string{"sum", "max", "min", "argmax"}
 )
 
-// maxElements bounds the elements of a block, so that sizes in bytes don't overflow.
-const maxElements = 1 << 40
+// MaxElements bounds the elements of a block, so that sizes in bytes don't overflow.
+const MaxElements = 1 << 40
 
 func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
@@ -103,7 +103,7 @@ func verifyScratch(op *ir.Op) error {
 	}
 	n := int64(1)
 	for _, d := range op.Result(0).Shape() {
-		if d < 0 || d > 0 && n > maxElements/d {
+		if d < 0 || d > 0 && n > MaxElements/d {
 			return op.Errorf("%s: %s is of no size there can be", op.Name(), op.Result(0).Type())
 		}
 		n *= max(d, 1)

@@ -91,6 +91,7 @@ func emitMean(e *Emitter) []*ir.Value { return e.kept(e.mean(e.val("x"))) }
 func emitVar(e *Emitter) []*ir.Value {
 	x := e.val("x")
 	d := e.one(blu.Sub, x, e.spread(e.mean(x), x))
+	d = e.one(blu.Sub, d, e.spread(e.mean(d), d)) // a large mean is rounded by as much as x varies
 	return e.kept(e.mean(e.one(blu.Mul, d, d)))
 }
 

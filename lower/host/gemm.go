@@ -194,6 +194,11 @@ func onlyCounts(op *ir.Op, v *ir.Value) bool {
 
 // gemm translates a kernel whose contraction is one matrix product. Its grid keeps the batch axes.
 func (l *lowering) gemm(p *product) error {
+	for _, ref := range []*ir.Value{p.a, p.b, p.store.Operand(1)} {
+		if n := ir.NumElements(ref.Shape()); n > host.MaxElements {
+			return p.contract.Errorf("a matrix of %d elements is more than the target can address", n)
+		}
+	}
 	l.dropAxes(p)
 	for op := range l.kernel.Body().Ops() {
 		if op.Def().DialectName() == "arith" && l.knows(op.Operands()) { // else a count: the piece's is taken

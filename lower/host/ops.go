@@ -230,7 +230,7 @@ func (l *lowering) window(op *ir.Op, ref *ir.Value, offsets []*ir.Value, t ir.Ty
 	row, col := tile.Window(op)
 	operands := []*ir.Value{l.index[ref], rows, cols}
 	for _, o := range offsets {
-		operands = append(operands, l.index[o])
+		operands = append(operands, l.offset(o))
 	}
 	d := t.(*ir.DialectType)
 	block := l.b.CreateState(host.Window, ir.OpState{
@@ -238,6 +238,14 @@ func (l *lowering) window(op *ir.Op, ref *ir.Value, offsets []*ir.Value, t ir.Ty
 		Results: []ir.Type{host.Block(l.c, d.Shape[0], d.Shape[1], ir.Elem(ref.Type()))},
 	}).Result(0)
 	return &operand{block, rows, cols, false}
+}
+
+// offset is an index as an offset: a constant may be defined further down, where a value is written to the place it is stored at.
+func (l *lowering) offset(v *ir.Value) *ir.Value {
+	if n, ok := constant(v); ok && l.index[v] == nil {
+		return l.number(n)
+	}
+	return l.index[v]
 }
 
 // load makes a window where its elements can be used in place, and else copies them to scratch memory.
