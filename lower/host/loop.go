@@ -34,12 +34,13 @@ func (l *lowering) loop(op *ir.Op) error {
 	return nil
 }
 
-// endsIn reports whether a loop may write its i-th carried value over its initial one, which nobody else has any use for.
+// endsIn reports whether a loop may write its i-th carried value over its initial one, which nobody else has any use for: nothing
+// after the loop, and nothing in its body, as a zero that sums begin with and that something is compared to.
 func (l *lowering) endsIn(op *ir.Op, i int) bool {
 	init := op.Operand(3 + i)
 	uses := 0
-	for _, v := range op.Operands() {
-		if v == init {
+	for u := range init.Uses() {
+		if within(u.Owner(), op.Block()) == op {
 			uses++
 		}
 	}
