@@ -11,6 +11,7 @@ import (
 	"blutrain/dialects/tile"
 	"blutrain/ir"
 	"blutrain/lower/arena"
+	"blutrain/lower/share"
 )
 
 // Run replaces every tile.kernel of the module by a host.kernel of the same name.
@@ -71,6 +72,7 @@ type lowering struct {
 	stored  map[*ir.Value]*ir.Op    // values computed where this tile.store wants them
 	waits   map[*ir.Op]*ir.Op       // multiplications to the operations that take them in
 	takenIn map[*ir.Op]*ir.Op       // the other way round
+	strict  map[*ir.Value]bool      // references that are read and written just where the kernel does
 }
 
 // operand is a tile block: the host block it lives in and its actual extents.
@@ -92,6 +94,7 @@ func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 	l := &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*operand{}, consts: map[int64]*ir.Value{},
 		clips: map[clipKey]*ir.Value{}, axes: map[*ir.Value]axis{}, stored: map[*ir.Value]*ir.Op{}, waits: map[*ir.Op]*ir.Op{}, takenIn: map[*ir.Op]*ir.Op{},
+		strict: map[*ir.Value]bool{},
 	}
 	reference := kernel.Attr("tile.reference")
 	attrs := []ir.NamedAttr{
@@ -111,8 +114,20 @@ func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 		l.axes[a] = axis{grid[i], steps[i]}
 	}
 	l.b = ir.NewBuilder(c, body)
+	l.planStrict()
 	l.planFusion()
 	return l
+}
+
+// planStrict finds the references that share memory though the order of operations, which may have changed since that was decided,
+// doesn't allow for reading where values are used and writing where they are computed.
+func (l *lowering) planStrict() {
+	for _, pair := range share.Shared(l.kernel) {
+		if !share.Allowed(l.kernel, pair[0], pair[1]) {
+			l.strict[l.kernel.Body().Arg(pair[0])] = true
+			l.strict[l.kernel.Body().Arg(pair[1])] = true
+		}
+	}
 }
 
 // number is a constant index, made at the start of the kernel.

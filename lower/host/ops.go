@@ -34,7 +34,7 @@ func (l *lowering) planStores(block *ir.Block) {
 		}
 		v := store.Operand(0)
 		def := v.Op()
-		if def == nil || def.Block() != block || l.stored[v] != nil || !writesAnywhere(def) || !l.windowFits(store, v) {
+		if def == nil || def.Block() != block || l.stored[v] != nil || l.strict[store.Operand(1)] || !writesAnywhere(def) || !l.windowFits(store, v) {
 			continue
 		}
 		ready := true // the offsets are known where the value is computed
@@ -255,7 +255,7 @@ func (l *lowering) load(op *ir.Op) {
 	w := l.window(op, ref, op.Operands()[1:], t, rows, cols)
 	m := ref.Type().(*ir.MemRefType)
 	_, col := tile.Window(op)
-	inPlace := unitColumns(m, col, op.Result(0).Shape()[1]) && host.LaneBytes(m.Elem) == ir.ByteSize(m.Elem) && (ref.Op() == nil || !l.overwritten(op))
+	inPlace := unitColumns(m, col, op.Result(0).Shape()[1]) && host.LaneBytes(m.Elem) == ir.ByteSize(m.Elem) && !l.strict[ref] && (ref.Op() == nil || !l.overwritten(op))
 	if !inPlace {
 		s := l.scratchFor(t, rows, cols)
 		l.emit(host.Copy, []*operand{w, s}, nil)
