@@ -209,6 +209,20 @@ func TestRandomNumbersOfOneSeed(t *testing.T) {
 	})
 }
 
+// A sum over whole rows, then something that looks at the rows as heads: a row that is summed stays whole.
+func TestRowsSummedAndCutIntoHeads(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		return build([]*ir.Tensor{normal(r, 2, 3, 24), normal(r, 2, 2, 3, 12)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			x := a[0]
+			scaled := b.Mul(x, b.Along(b.ReduceSum(b.Mul(x, x), []int64{2}), 2, x.Shape()))
+			columns := b.ReduceSum(scaled, []int64{0, 1})
+			merged := b.Reshape(b.Transpose(a[1], []int64{0, 2, 1, 3}), x.Type())
+			return []*ir.Value{columns, b.Add(scaled, merged)}
+		})
+	})
+}
+
 // The gradient of the logits takes their place, in one pass over rows or in several.
 func TestCrossEntropyInPlace(t *testing.T) {
 	for name, target := range targets() {

@@ -194,6 +194,7 @@ func (p *planner) addSum(g *group, r *ir.Op, x dims, over []atom) {
 	g.sums = append(g.sums, r)
 	g.operand[r] = x
 	g.sumOver = over
+	g.solid = append(g.solid, g.dom.leaves(g.inner)...) // blocks hold whole rows of what is summed
 	y := r.Result(0)
 	for _, f := range g.finals {
 		if slices.Equal(f.root.Result(0).Shape(), y.Shape()) && f.root.Def() == r.Def() {
