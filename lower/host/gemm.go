@@ -75,16 +75,18 @@ func (l *lowering) wholeProduct(op *ir.Op) *product {
 }
 
 // transposed reports whether a contraction's operand has its contracted dimension, the last, not next to each other in
-// memory but the one before it; ok is false when neither is.
+// memory but the one before it; ok is false when neither is, or when rows overlap, as those of a broadcast.
 func transposed(ref *ir.Value) (t, ok bool) {
 	strides, _ := mem.Layout(ref.Type().(*ir.MemRefType))
+	shape := ref.Shape()
 	n := len(strides)
+	apart := func(row, col int) bool { return shape[row] <= 1 || strides[row] >= shape[col] }
 	switch {
 	case !isF32(ref.Elem()):
 		return false, false
-	case strides[n-1] == 1:
+	case strides[n-1] == 1 && apart(n-2, n-1):
 		return false, true
-	case strides[n-2] == 1:
+	case strides[n-2] == 1 && apart(n-1, n-2):
 		return true, true
 	}
 	return false, false
@@ -385,7 +387,8 @@ func (l *lowering) panel(ref *ir.Value, at []*ir.Value, k, rows, cols *ir.Value,
 	w := &operand{rows: rows, cols: cols, block: l.b.CreateState(host.Window, ir.OpState{
 		Operands: append(operands, k), Attrs: l.attrs("row", l.c.Int64(rank-2), "col", l.c.Int64(rank-1)), Results: []ir.Type{t},
 	}).Result(0)}
-	if unitColumns(ref.Type().(*ir.MemRefType), rank-1, step) && ref.Elem() == l.c.F32() {
+	strides, _ := mem.Layout(ref.Type().(*ir.MemRefType))
+	if unitColumns(ref.Type().(*ir.MemRefType), rank-1, step) && ref.Elem() == l.c.F32() && (most == 1 || strides[rank-2] >= min(step, ref.Shape()[rank-1])) {
 		return w
 	}
 	s := l.scratchFor(tile.Block(l.c, most, step, l.c.F32()), rows, cols)

@@ -32,7 +32,7 @@ func (r reference) unit() bool {
 func (d *decoder) gather(op *ir.Op, r []int) (instr, error) {
 	t := d.k.refs[r[0]]
 	ks := kinds(op)
-	if len(t.shape) != 2 || !t.unit() || ks[0] != kindI32 || ks[1] != elementKind(t.elem) || ks[1] != kindF32 && ks[1] != kindI32 {
+	if len(t.shape) != 2 || ks[0] != kindI32 || ks[1] != elementKind(t.elem) || ks[1] != kindF32 && ks[1] != kindI32 {
 		return nil, unsupported(op)
 	}
 	return func(f *frame) {
@@ -46,8 +46,14 @@ func (d *decoder) gather(op *ir.Op, r []int) (instr, error) {
 				f.fail("index %d at position %d is out of range: the table has %d rows", v, first+int64(i), t.shape[0])
 				return
 			}
-			src := unsafe.Slice((*float32)(unsafe.Add(f.refs[r[0]], (int64(v)*t.strides[0]+col)*4)), out.cols)
-			copy(row[float32](out, i), src)
+			src := unsafe.Add(f.refs[r[0]], (int64(v)*t.strides[0]+col*t.strides[1])*4)
+			if t.unit() && out.colStride == 1 {
+				copy(row[float32](out, i), unsafe.Slice((*float32)(src), out.cols))
+				continue
+			}
+			for c := range out.cols {
+				*at[float32](out, i, c) = *(*float32)(unsafe.Add(src, int64(c)*t.strides[1]*4))
+			}
 		}
 		if f.traffic != nil {
 			f.count(out.distinct()*4, true, false)
@@ -112,7 +118,7 @@ func (d *decoder) scatterAdd(op *ir.Op, r []int) (instr, error) {
 	}
 	ok := s.cols > 0 && len(s.index.shape) == 1 && elementKind(s.index.elem) == kindI32
 	for _, t := range []reference{s.x, s.out, s.init} {
-		ok = ok && len(t.shape) == 2 && t.shape[1] == s.out.shape[1] && t.unit() && elementKind(t.elem) == kindF32
+		ok = ok && len(t.shape) == 2 && t.shape[1] == s.out.shape[1] && elementKind(t.elem) == kindF32
 	}
 	if !ok || s.x.shape[0] != s.index.shape[0] || s.init.shape[0] != s.out.shape[0] {
 		return nil, op.Errorf("host.scatter_add of %v at %v into %v and %v has no instruction on this device", s.x, s.index, s.init, s.out)
@@ -139,8 +145,14 @@ func (s *scatter) run(f *frame) {
 			f.fail("index %d at position %d is out of range: the table has %d rows", v, i, s.out.shape[0])
 			return
 		}
-		dst := row[float32](&table, int(v))
-		f.k.Binary(prim.Add, dst, dst, row[float32](&src, i))
+		if table.colStride == 1 && src.colStride == 1 {
+			dst := row[float32](&table, int(v))
+			f.k.Binary(prim.Add, dst, dst, row[float32](&src, i))
+			continue
+		}
+		for c := range n {
+			*at[float32](&table, int(v), c) += *at[float32](&src, i, c)
+		}
 	}
 	if f.traffic != nil {
 		f.count(int64(src.rows)*int64(4*n+4), true, false)
@@ -153,7 +165,7 @@ func (s *scatter) start(f *frame, table *block, col int64, n int) {
 	bytes := table.distinct() * 4
 	if len(s.regs) > 4 {
 		init := columns(f, s.regs[4], s.init, col, n)
-		if init.p == table.p && init.rowStride == table.rowStride {
+		if init.p == table.p && init.rowStride == table.rowStride && init.colStride == table.colStride {
 			return
 		}
 		f.copyLanes(&init, table)
@@ -163,7 +175,13 @@ func (s *scatter) start(f *frame, table *block, col int64, n int) {
 		return
 	}
 	for i := range table.rows {
-		clear(row[float32](table, i))
+		if table.colStride == 1 {
+			clear(row[float32](table, i))
+			continue
+		}
+		for c := range n {
+			*at[float32](table, i, c) = 0
+		}
 	}
 	if f.traffic != nil {
 		f.count(bytes, false, true)
@@ -172,5 +190,5 @@ func (s *scatter) start(f *frame, table *block, col int64, n int) {
 
 // columns is the block of columns col to col+n of all rows of a two-dimensional reference.
 func columns(f *frame, reg int, t reference, col int64, n int) block {
-	return block{unsafe.Add(f.refs[reg], col*t.strides[1]*t.elemBytes), int(t.shape[0]), n, int(t.strides[0]), 1}
+	return block{unsafe.Add(f.refs[reg], col*t.strides[1]*t.elemBytes), int(t.shape[0]), n, int(t.strides[0]), int(t.strides[1])}
 }
