@@ -76,7 +76,11 @@ func (c *checker) name(env *env, n *syntax.Name) value {
 		return constValue(shape.DTypeOf(d))
 	}
 	if !env.inFunc {
-		c.errorf(n.Span, "%s is not known here%s", n.Name, near.Suggest(n.Name, c.visible(env)))
+		remedy := near.Suggest(n.Name, c.visible(env))
+		if clause := c.batchClause(); clause != nil && slices.ContainsFunc(clause.Sizes, func(b *syntax.Binding) bool { return b.Name.Name == n.Name }) {
+			remedy = ": it is a size of the batch, which only functions have; what parameters need is an argument of the model"
+		}
+		c.errorf(n.Span, "%s is not known here%s", n.Name, remedy)
 	}
 	return value{}
 }
