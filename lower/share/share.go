@@ -3,6 +3,8 @@
 package share
 
 import (
+	"slices"
+
 	"blutrain/dialects/tile"
 	"blutrain/ir"
 )
@@ -29,6 +31,9 @@ func Allowed(kernel *ir.Op, in, out int) bool {
 		sum := AccumulationOf(store)
 		return store.Block() == body && sum != nil && sum.Load.Operand(0) == src && src.HasOneUse()
 	}
+	if repeats(kernel, store) {
+		return false
+	}
 	done := computes(store)
 	for u := range src.Uses() {
 		switch load := u.Owner(); {
@@ -39,6 +44,41 @@ func Allowed(kernel *ir.Op, in, out int) bool {
 		}
 	}
 	return true
+}
+
+// repeats reports whether a store may be made more than once for the same elements: whether a grid axis or a loop around it has no part
+// in where it goes. What is read for the second time would be what the first has stored.
+func repeats(kernel, store *ir.Op) bool {
+	at := offsets(store)
+	places := func(index *ir.Value) bool {
+		return slices.ContainsFunc(at, func(v *ir.Value) bool { return dependsOn(v, index) })
+	}
+	grid, steps := kernel.Attrs().Ints("grid"), kernel.Attrs().Ints("steps")
+	for i, axis := range tile.Axes(kernel) {
+		if grid[i] > steps[i] && !places(axis) {
+			return true
+		}
+	}
+	for op := store.Parent(); op != kernel; op = op.Parent() {
+		if !places(op.Body().Arg(0)) {
+			return true
+		}
+	}
+	return false
+}
+
+// dependsOn reports whether an index is, or is computed from, another, as one that counts from another on.
+func dependsOn(v, index *ir.Value) bool {
+	if v == index {
+		return true
+	}
+	from := v.Op()
+	if from == nil {
+		if from = v.Arg().ParentOp(); from.Is(tile.Kernel) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(from.Operands(), func(o *ir.Value) bool { return o.Type() == v.Type() && dependsOn(o, index) })
 }
 
 // goneBefore reports whether a load, and every use of what it gives, comes before the operation around the store that is in
