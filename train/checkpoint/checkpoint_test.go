@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -247,7 +248,7 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 		}
 		defer runtime.KeepAlive(s) // or the collector closes the lock's file
 		fmt.Println("held")
-		select {}
+		time.Sleep(time.Hour) // a process that waits for nothing is ended by Go's runtime
 	}
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestLockEndsWithItsProcess$")
