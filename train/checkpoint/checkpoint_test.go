@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,7 +127,7 @@ var damage = []struct {
 	{"empty manifest", "manifest.json", func([]byte) []byte { return nil }, "damaged"},
 	{"manifest of another step", "manifest.json", func(b []byte) []byte { return bytes.Replace(b, []byte(`"step": 2`), []byte(`"step": 3`), 1) }, "does not have the checksum"},
 	{"manifest with another row", "manifest.json", func(b []byte) []byte { return bytes.Replace(b, []byte(`"row": 16`), []byte(`"row": 17`), 1) }, "does not have the checksum"},
-	{"newer version", "manifest.json", func(b []byte) []byte { return []byte(`{"format":"blutrain checkpoint","version":2,"new":[]}`) }, "format version is 2, this program reads 1"},
+	{"version 0", "manifest.json", func(b []byte) []byte { return []byte(`{"format":"blutrain checkpoint","version":0,"old":[]}`) }, "format version 0 never was"},
 	{"other format", "manifest.json", func(b []byte) []byte { return []byte(`{"format":"other","version":1}`) }, `format is "other"`},
 	{"no tensors", "rank-00000.safetensors", nil, "no such file"},
 	{"tensors cut short", "rank-00000.safetensors", func(b []byte) []byte { return b[:len(b)-1] }, "the manifest lists"},
@@ -167,6 +168,57 @@ func TestDamagedCheckpointsAreSkippedWithTheReason(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.Equal(t, []string{"lock", "step-00000002"}, names(t, dir), "the unfinished folder is gone")
 	}
+}
+
+// refusing is a file system that doesn't let some files be read.
+type refusing struct {
+	atomicfile.OS
+	open, read map[string]error // by base name
+}
+
+func (r refusing) Open(name string) (atomicfile.ReadFile, error) {
+	if err := r.open[filepath.Base(name)]; err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	f, err := r.OS.Open(name)
+	if err == nil && r.read[filepath.Base(name)] != nil {
+		return unreadable{f, r.read[filepath.Base(name)]}, nil
+	}
+	return f, err
+}
+
+type unreadable struct {
+	atomicfile.ReadFile
+	err error
+}
+
+func (u unreadable) ReadAt([]byte, int64) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: "x", Err: u.err}
+}
+
+// TestUnreadableCheckpointsAreNotPassedOver: a checkpoint that may be good is not gone back behind, since it would be written over then.
+func TestUnreadableCheckpointsAreNotPassedOver(t *testing.T) {
+	dir := t.TempDir()
+	s, _, _ := create(t, dir, 0, false)
+	require.NoError(t, s.Save(snapshot(1)))
+	require.NoError(t, s.Save(snapshot(2)))
+	require.NoError(t, s.Close())
+	for _, r := range []refusing{
+		{open: map[string]error{"manifest.json": syscall.EACCES}}, {open: map[string]error{rankFile(0): syscall.EMFILE}},
+		{read: map[string]error{"manifest.json": syscall.EIO}}, {read: map[string]error{rankFile(0): syscall.ESTALE}},
+	} {
+		_, _, err := Latest(r, dir)
+		require.ErrorContains(t, err, filepath.Join(dir, stepFolder(2))+": ")
+		require.NotErrorIs(t, err, ErrNone)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, stepFolder(2), "manifest.json"), []byte(`{"format":"blutrain checkpoint","version":2,"new":[]}`), 0o644))
+	_, _, _, err := Create(dir, 0, true, Single{})
+	require.EqualError(t, err, filepath.Join(dir, stepFolder(2))+": format version is 2, this program reads 1")
+	s, _, _ = create(t, t.TempDir(), 0, false)
+	require.NoError(t, os.Rename(filepath.Join(dir, stepFolder(2)), filepath.Join(s.dir, stepFolder(2))))
+	require.ErrorContains(t, s.Save(snapshot(2)), "which may be good: format version is 2")
+	require.NoError(t, s.Close())
+	require.Equal(t, []string{"lock", "step-00000002"}, names(t, s.dir))
 }
 
 func TestEveryDamagedByteIsFound(t *testing.T) {

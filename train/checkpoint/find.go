@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"blutrain/formats/atomicfile"
 	"blutrain/formats/safetensors"
@@ -40,7 +41,8 @@ type Skipped struct {
 var ErrNone = errors.New("no valid checkpoint")
 
 // Latest opens the newest checkpoint of a folder, by step number, that is complete and whose every byte has its checksum.
-// Newer ones that do not qualify are returned with the reason.
+// Newer ones that do not qualify are returned with the reason. One that may well be good but can't be read here and now is
+// an error: a run that passed over it would write over it in the end.
 func Latest(fsys atomicfile.FS, dir string) (*Checkpoint, []Skipped, error) {
 	steps, skipped, err := list(fsys, dir)
 	if err != nil {
@@ -51,6 +53,9 @@ func Latest(fsys atomicfile.FS, dir string) (*Checkpoint, []Skipped, error) {
 		if err == nil {
 			return c, skipped, nil
 		}
+		if !isDamage(err) {
+			return nil, skipped, fmt.Errorf("%s: %w", filepath.Join(dir, stepFolder(step)), err)
+		}
 		skipped = append(skipped, Skipped{stepFolder(step), err})
 	}
 	err = fmt.Errorf("%s: %w", dir, ErrNone)
@@ -58,6 +63,19 @@ func Latest(fsys atomicfile.FS, dir string) (*Checkpoint, []Skipped, error) {
 		err = fmt.Errorf("%w; %s: %w", err, old.Name, old.Reason)
 	}
 	return nil, skipped, err
+}
+
+// isDamage tells a checkpoint that is no good from one that the system refuses to read, or that a newer program wrote.
+func isDamage(err error) bool {
+	var newer *newerError
+	var refused syscall.Errno
+	switch {
+	case errors.As(err, &newer):
+		return false
+	case errors.As(err, &refused):
+		return refused == syscall.ENOENT || refused == syscall.EISDIR || refused == syscall.ENOTDIR
+	}
+	return true
 }
 
 // list gives the steps that have a folder, newest first, and folders that were never completed.

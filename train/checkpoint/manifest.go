@@ -95,8 +95,11 @@ func parseManifest(text []byte) (*Manifest, error) {
 	if head.Format != formatName {
 		return nil, fmt.Errorf("format is %q, expected %q", head.Format, formatName)
 	}
+	if head.Version > version {
+		return nil, &newerError{head.Version}
+	}
 	if head.Version != version {
-		return nil, fmt.Errorf("format version is %d, this program reads %d", head.Version, version)
+		return nil, fmt.Errorf("the manifest is damaged: format version %d never was", head.Version)
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(text, m); err != nil {
@@ -108,6 +111,13 @@ func parseManifest(text []byte) (*Manifest, error) {
 		return nil, errors.New("the manifest is damaged: its text does not have the checksum in it")
 	}
 	return m, m.check()
+}
+
+// newerError is what is wrong with a manifest that a newer program wrote.
+type newerError struct{ version int }
+
+func (e *newerError) Error() string {
+	return fmt.Sprintf("format version is %d, this program reads %d", e.version, version)
 }
 
 // check says what in the manifest contradicts itself, or would lead outside the folder.

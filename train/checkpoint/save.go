@@ -100,6 +100,9 @@ func (s *Store) beginFolder(path string) (*atomicfile.Folder, error) {
 	if err == nil {
 		return nil, errors.Join(errors.New("there is a valid checkpoint of this step already"), c.Close())
 	}
+	if !isDamage(err) {
+		return nil, fmt.Errorf("there is a checkpoint of this step already, which may be good: %w", err)
+	}
 	if _, err := s.fsys.ReadDir(path); !errors.Is(err, fs.ErrNotExist) {
 		if err := atomicfile.RemoveFolder(s.fsys, path); err != nil {
 			return nil, err
