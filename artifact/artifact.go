@@ -33,9 +33,9 @@ type Artifact struct {
 
 // Bounds on what Decode unpacks; the manifest's list bounds each file.
 const (
-	maxFile     = 4 << 30 // of the archive on disk
+	maxFile     = 1 << 30 // of the archive on disk: programs are text, and no weights are in it
 	maxManifest = 64 << 20
-	maxUnpacked = 8 << 30
+	maxUnpacked = 2 << 30
 )
 
 // The archive's comment carries a checksum of every byte before it, so that damage anywhere is found, also where zip has
