@@ -1,0 +1,56 @@
+package cases
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// situations is where each situation that broke other tools has its tests: here, or in the folder named.
+var situations = []struct{ what, where string }{
+	{"softmax of very large values and of rows that are all -inf", "TestCase_SoftmaxOfLargeValuesAndMaskedRows TestCase_FullyMaskedQuery dialects/blu:TestAttentionMasks"},
+	{"cross entropy with every target ignored, or one out of range", "TestCase_EveryTargetIgnored TestCase_TargetOutOfRange"},
+	{"micro-batches with unequal numbers of ignored targets", "TestCase_UnequalMicroBatches"},
+	{"where beside an infinite derivative", "TestCase_WhereDoesNotLeakNaN"},
+	{"layer norm of rows with a large mean", "TestCase_LayerNormOfLargeMeans TestCase_LayerNormGradientOfLargeMeans"},
+	{"more than 2^31 elements", "TestCase_HugeTensor TestCase_TooHugeTensor"},
+	{"an embedding index out of range", "TestCase_EmbeddingIndexOutOfRange train/data:TestTokenOutsideTheVocabulary"},
+	{"sizes that no block divides", "TestCase_OddSizes"},
+	{"tied weights", "TestCase_TiedWeights"},
+	{"a bias for batch and sequence", "TestCase_BroadcastBias"},
+	{"a gradient through an integer, argmax, a comparison", "TestCase_NoGradientThroughIntegers"},
+	{"the norm of a zero vector", "TestCase_NormOfZero"},
+	{"tensors without elements or dimensions", "TestCase_EmptyAndRankZero"},
+	{"going on in the middle of an epoch", "train:TestResumeIsBitForBit train/data:TestResumeGivesTheVeryNextBatch cmd/blurun:TestResumeIsBitForBitOnCPU"},
+	{"a full disk, or a kill, while a checkpoint is written", "train/checkpoint:TestFullDisk train/checkpoint:TestEveryCrashLeavesTheNewestAcknowledgedCheckpoint train:TestKilled cmd/blurun:TestKilledAgainAndAgain"},
+	{"hostile safetensors files", "formats/safetensors:TestRefusesWithTheReason"},
+	{"gelu by tanh and by erf", "TestCase_GeluTanhAndErf"},
+	{"the norm of large gradients", "TestCase_GradientNorm"},
+	{"weight decay on biases and norms", "TestCase_WeightDecayWhere"},
+	{"a rank of another program or shape, or one that dies", "dtms/tcp:TestOtherArtifact dtms/tcp:TestOtherSize dtms/tcp:TestKill dtms/local:TestOtherCalls dtms:TestMajority"},
+	{"a compile cache entry cut short", "runtime/cuda:TestCubinsAreKept"},
+	{"the same artifact built twice", "TestCase_SameBytesInEveryProcess TestCase_ShuffledOperations"},
+}
+
+func TestEverySituationHasATest(t *testing.T) {
+	for _, s := range situations {
+		for _, where := range strings.Fields(s.where) {
+			folder, name, elsewhere := strings.Cut(where, ":")
+			if !elsewhere {
+				folder, name = "test/cases", where
+			}
+			files, err := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
+			require.NoError(t, err)
+			found := false
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				found = found || strings.Contains(string(text), "\nfunc "+name+"(")
+			}
+			require.True(t, found, "%s: there is no %s", s.what, where)
+		}
+	}
+}
