@@ -1,6 +1,7 @@
 package autodiff
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,10 +12,37 @@ import (
 
 // inliner copies the bodies of functions, calls and all, into one block of straight-line code.
 type inliner struct {
-	module  *ir.Op
-	params  map[string]*ir.Value // what blu.get gives
-	streams int64                // random operations copied so far: each gets a stream of its own
-	stack   []string             // functions being copied
+	module *ir.Op
+	params map[string]*ir.Value // what blu.get gives
+	stack  []string             // functions being copied
+	copies int                  // of functions, so far
+	random []drawn
+}
+
+// drawn is a random operation that was copied.
+type drawn struct {
+	op   *ir.Op
+	copy int // number of the copy of the function that it is in
+}
+
+// number gives each random operation a stream of its own, whatever the order of operations that don't depend on each other: by the copy of
+// the function it is in, which follows from the order of calls, and its place in the model's text.
+func (in *inliner) number(c *ir.Context) {
+	slices.SortStableFunc(in.random, func(a, b drawn) int {
+		x, _ := a.op.Attrs().Int("stream")
+		y, _ := b.op.Attrs().Int("stream")
+		return cmp.Or(cmp.Compare(a.copy, b.copy), cmp.Compare(x, y))
+	})
+	for i, d := range in.random {
+		d.op.SetAttr("stream", c.Int64(int64(i)))
+	}
+}
+
+// all writes the body of fn with b, and returns what it returns.
+func (in *inliner) all(b *ir.Builder, fn *ir.Op, args []*ir.Value) ([]*ir.Value, error) {
+	results, err := in.copy(b, fn, args, nil)
+	in.number(b.Ctx)
+	return results, err
 }
 
 // copy writes the body of fn with b, and returns what it returns. site is where fn is called, nil for the outermost.
@@ -25,6 +53,8 @@ func (in *inliner) copy(b *ir.Builder, fn *ir.Op, args []*ir.Value, site *ir.Loc
 	}
 	in.stack = append(in.stack, name)
 	defer func() { in.stack = in.stack[:len(in.stack)-1] }()
+	number := in.copies
+	in.copies++
 
 	known := map[*ir.Value]*ir.Value{}
 	for i, a := range fn.Body().Args() {
@@ -34,7 +64,7 @@ func (in *inliner) copy(b *ir.Builder, fn *ir.Op, args []*ir.Value, site *ir.Loc
 		if op.Has(ir.Terminator) {
 			return lookup(known, op.Operands()), nil
 		}
-		if err := in.copyOp(b, op, known, site); err != nil {
+		if err := in.copyOp(b, op, known, site, number); err != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +72,7 @@ func (in *inliner) copy(b *ir.Builder, fn *ir.Op, args []*ir.Value, site *ir.Loc
 }
 
 // copyOp copies one operation, whose operands are known, and makes its results known.
-func (in *inliner) copyOp(b *ir.Builder, op *ir.Op, known map[*ir.Value]*ir.Value, site *ir.Location) error {
+func (in *inliner) copyOp(b *ir.Builder, op *ir.Op, known map[*ir.Value]*ir.Value, site *ir.Location, number int) error {
 	loc := op.Loc()
 	if site != nil {
 		loc = b.Ctx.CallSite(loc, site)
@@ -70,8 +100,7 @@ func (in *inliner) copyOp(b *ir.Builder, op *ir.Op, known map[*ir.Value]*ir.Valu
 		n := op.Clone(b.Ctx, known)
 		n.SetLoc(loc)
 		if n.Has(ir.Random) {
-			n.SetAttr("stream", b.Ctx.Int64(in.streams))
-			in.streams++
+			in.random = append(in.random, drawn{n, number})
 		}
 		b.Insert(n)
 	}

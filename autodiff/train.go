@@ -218,7 +218,7 @@ func (t *trainer) readParams(f *function) []*ir.Value {
 // body copies a function of the model into f, which has the parameters as arguments already.
 func (t *trainer) body(f *function, model *ir.Op, training float64) ([]*ir.Value, error) {
 	in := inliner{module: t.module, params: f.params}
-	return in.copy(f.Builder.Builder, model, f.inputsBut(model, map[string]float64{trainingScalar: training}), nil)
+	return in.all(f.Builder.Builder, model, f.inputsBut(model, map[string]float64{trainingScalar: training}))
 }
 
 func (t *trainer) buildExported(model *ir.Op) (*ir.Op, error) {

@@ -11,7 +11,7 @@ func VJP(c *ir.Context, module, fn *ir.Op, name string, wrt []int) (*ir.Op, erro
 	f := newFunction(c, name, fn.Loc())
 	args := f.inputs(fn)
 	in := inliner{module: module}
-	results, err := in.copy(f.Builder.Builder, fn, args, nil)
+	results, err := in.all(f.Builder.Builder, fn, args)
 	if err != nil {
 		return nil, err
 	}
