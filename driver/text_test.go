@@ -69,9 +69,9 @@ func editText(text string, r *rand.Rand) string {
 // Whatever is wrong with the text of a module, compiling it on from there is an error that says so, or works: no crash, and nothing that
 // a pass would have to be blamed for.
 func TestEditedTexts(t *testing.T) {
-	rounds := uint64(40)
+	rounds := uint64(20)
 	if testing.Short() {
-		rounds = 4
+		rounds = 3
 	}
 	dir := t.TempDir()
 	for _, target := range driver.TargetNames() {
