@@ -93,8 +93,8 @@ func rows(t *testing.T, s *Shards, c Config, n int) []int32 {
 		for r, l := range loaders {
 			batches[r] = next(t, l)
 		}
-		for i := range c.B {
-			for _, b := range batches {
+		for _, b := range batches {
+			for i := range c.B {
 				global = append(global, b.Tokens[i*c.S])
 			}
 		}

@@ -13,13 +13,13 @@ type Config struct {
 	Rank, Ranks int   // 0 and 1 for a single process
 	Seed        uint64
 	Sequential  bool  // windows in the order of the files, instead of a new random order each epoch
-	Sample      int64 // only so many batches of a pass, evenly spread over it; 0: all whole ones
+	Sample      int64 // only so many blocks of B rows of a pass, evenly spread over it; 0: all whole ones
 }
 
 // State is the place of a loader: the rows before it have been given out, to all ranks together. The rows of a run are one
 // endless sequence that depends only on the files, S and the seed: each epoch holds every window once, in its own order. A batch
-// of R ranks takes the next R*B rows, rank r those at r, r+R, r+2R and so on; so every number of ranks sees the same
-// rows in the same order, and a batch may begin in one epoch and end in the next.
+// of R ranks takes the next R blocks of B rows, rank r the block r of them; so every number of ranks takes the same blocks in
+// the same order, one rank in R batches what R ranks take in one, and a batch may begin in one epoch and end in the next.
 type State struct {
 	Row     int64  `json:"row"`     // rows before this place
 	Windows int64  `json:"windows"` // rows in an epoch
@@ -40,7 +40,7 @@ type Batch struct {
 type Loader struct {
 	config  Config
 	windows windows
-	stride  int64 // batches from one to the next that is given out
+	stride  int64 // blocks of B rows from one to the next that is given out
 	state   State
 	ahead   chan result
 	stop    context.CancelFunc
@@ -77,7 +77,7 @@ func NewLoader(s *Shards, c Config, from *State) (*Loader, error) {
 	}
 	l := &Loader{config: c, windows: w, stride: 1, state: state, ahead: make(chan result, readAhead)}
 	if c.Sample > 0 {
-		l.stride = max(1, l.whole()/c.Sample)
+		l.stride = max(1, w.count()/c.B/c.Sample)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
@@ -101,16 +101,17 @@ func (l *Loader) Next() (Batch, error) {
 // State is the place after the last batch that Next gave.
 func (l *Loader) State() State { return l.state }
 
-// Batches is the number of batches in one pass over the data, or in the sample of it.
-func (l *Loader) Batches() int64 {
+// Blocks is the number of blocks of B rows in one pass over the data, or in the sample of it: the same for every number of ranks.
+func (l *Loader) Blocks() int64 {
+	whole := l.windows.count() / l.config.B
 	if l.config.Sample > 0 {
-		return min(l.config.Sample, l.whole())
+		return min(l.config.Sample, whole)
 	}
-	return l.whole()
+	return whole
 }
 
-// whole is the number of whole batches in one pass over the data.
-func (l *Loader) whole() int64 { return l.windows.count() / (l.config.B * int64(l.config.Ranks)) }
+// Batches is the number of batches of all ranks in one pass, or in the sample of it. Blocks that make no whole batch are not in it.
+func (l *Loader) Batches() int64 { return l.Blocks() / int64(l.config.Ranks) }
 
 // Close ends the reading ahead, and returns when no file is read any more.
 func (l *Loader) Close() {
@@ -141,8 +142,9 @@ func (l *Loader) read(state State) (Batch, error) {
 	b := Batch{Tokens: make([]int32, c.B*c.S), Targets: make([]int32, c.B*c.S), After: state}
 	epoch := int64(-1)
 	var order permutation
+	first := state.Row + int64(c.Rank)*c.B*l.stride
 	for i := range c.B {
-		row := state.Row + i*int64(c.Ranks) + int64(c.Rank)
+		row := first + i
 		window := row % state.Windows
 		if !c.Sequential {
 			if e := row / state.Windows; e != epoch {

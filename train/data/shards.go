@@ -1,6 +1,9 @@
 package data
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -69,6 +72,32 @@ func (s *Shards) Tokens() int64 {
 		n += f.Len()
 	}
 	return n
+}
+
+// Fingerprint tells other data from this: a SHA-256 of every file's length and vocabulary and of its tokens, of all of them in
+// a file of up to 2^20, else of 256 pieces of 4096 that are spread evenly over it, the first and the last among them. Names don't count.
+func (s *Shards) Fingerprint() (string, error) {
+	const pieces, size = 256, 4096
+	sum := sha256.New()
+	raw := make([]uint16, size)
+	for i, f := range s.files {
+		fmt.Fprintf(sum, "%d %d\n", f.Len(), f.Vocab())
+		n := min(pieces, (f.Len()+size-1)/size)
+		for p := range n {
+			at := p * size
+			if n == pieces {
+				at = p * (f.Len() - size) / (pieces - 1)
+			}
+			part := raw[:min(size, f.Len()-at)]
+			if err := f.Read(part, at); err != nil {
+				return "", fmt.Errorf("%s: %w", s.names[i], err)
+			}
+			if err := binary.Write(sum, binary.LittleEndian, part); err != nil {
+				return "", err
+			}
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // windows is the list of all windows of S+1 tokens that begin at multiples of S in their file: S inputs, each with the next
