@@ -35,15 +35,17 @@ func sample() *Artifact {
 			States: []State{
 				{Value: value("wte", formats.F32, 256, 4), Role: Param, Persist: true, Init: "normal(std: 0.02)", Dims: []string{"V", "C"}, WeightDecay: 0.1},
 				{Value: value("grads/wte", formats.F32, 256, 4), Role: Gradient},
-				{Value: value("adamw.m/wte", formats.F32, 256, 4), Role: Optimizer, Persist: true},
+				{Value: value("adamw.m/wte", formats.F32, 256), Role: Optimizer, Persist: true, Shard: &Shard{Group: World, Ranks: 4, Shape: []int64{256, 4}}},
 				{Value: value("count", formats.F32), Role: Accumulator},
 			},
 			Functions: []Function{
 				{Name: "init", Scalars: []Value{value("seed", formats.I64)}},
 				{Name: "accumulate", Inputs: tokens, Scalars: []Value{value("first", formats.Bool)}, Arena: 4096, Flops: 1e6},
-				{Name: "apply", Scalars: []Value{value("lr", formats.F32)}, Outputs: []Value{value("loss", formats.F32)}},
+				{Name: "apply", Scalars: []Value{value("lr", formats.F32)}, Outputs: []Value{value("loss", formats.F32)},
+					Collectives: []Collective{{Op: "all_gather", Group: World, DType: formats.F32, Elements: 256, Sent: 3072}}},
 				{Name: "eval", Inputs: tokens, Outputs: []Value{value("loss_sum", formats.F32)}},
 			},
+			Mesh:   &Mesh{DP: 2, CP: 2, Zero: 1, Context: "ring"},
 			Memory: Memory{Params: 4096, Gradients: 4096, Optimizer: 4096, Arena: 4096, Total: 16384},
 		},
 		Files: []File{
@@ -179,6 +181,21 @@ func TestRefusesForgedArchives(t *testing.T) {
 		{"batch", with(manifest(func(m *Manifest) { m.Train.Batch.S = -1 }), ok...), "S = -1"},
 		{"plan too small", with(manifest(func(m *Manifest) { m.Memory.Params = 4095 }), ok...), "gives 4095 bytes to param"},
 		{"arena too small", with(manifest(func(m *Manifest) { m.Memory.Arena = 1 }), ok...), "arena of 1 bytes"},
+		{"mesh of nobody", with(manifest(func(m *Manifest) { m.Mesh.CP = 0 }), ok...), "mesh: dp = 2, cp = 0"},
+		{"mesh too large", with(manifest(func(m *Manifest) { m.Mesh.DP, m.Mesh.CP = 1<<20, 1<<20 }), ok...), "ranks are the most"},
+		{"zero", with(manifest(func(m *Manifest) { m.Mesh.Zero = 3 }), ok...), "zero is 3"},
+		{"zero of any number", with(manifest(func(m *Manifest) { m.Mesh.DP = 0 }), ok...), "needs the number of data-parallel ranks"},
+		{"context", with(manifest(func(m *Manifest) { m.Mesh.Context = "star" }), ok...), `context is "star"`},
+		{"shard without a mesh", with(manifest(func(m *Manifest) { m.Mesh = nil }), ok...), "has no mesh"},
+		{"shard of another group", with(manifest(func(m *Manifest) { m.States[2].Shard.Group = "tp" }), ok...), `no group "tp"`},
+		{"shard of other ranks", with(manifest(func(m *Manifest) { m.States[2].Shard.Ranks = 0 }), ok...), "over 0 ranks, group world has 4"},
+		{"shard of another size", with(manifest(func(m *Manifest) { m.States[2].Shard.Shape = []int64{256, 5} }), ok...), "a piece of [256 5] on 4 ranks is [320]"},
+		{"shard overflow", with(manifest(func(m *Manifest) { m.States[2].Shard.Shape = []int64{1 << 40, 1 << 40} }), ok...), "overflows"},
+		{"negative shard", with(manifest(func(m *Manifest) { m.States[2].Shard.Shape = []int64{-1} }), ok...), "negative"},
+		{"unknown collective", with(manifest(func(m *Manifest) { m.Functions[2].Collectives[0].Op = "scan" }), ok...), `there is no "scan"`},
+		{"collective of nobody", with(manifest(func(m *Manifest) { m.Functions[2].Collectives[0].Group = "" }), ok...), `no group ""`},
+		{"negative collective", with(manifest(func(m *Manifest) { m.Functions[2].Collectives[0].Elements = -1 }), ok...), "negative"},
+		{"sends less than nothing", with(manifest(func(m *Manifest) { m.Functions[2].Collectives[0].Sent = -1 }), ok...), "sends -1 bytes"},
 		{"negative arena", with(manifest(func(m *Manifest) { m.Functions[1].Arena = -1 }), ok...), "arena of -1"},
 	} {
 		b, err := pack(c.files)
@@ -187,6 +204,25 @@ func TestRefusesForgedArchives(t *testing.T) {
 		require.ErrorContains(t, err, c.reason, c.name)
 		require.Less(t, len(err.Error()), 300, c.name)
 	}
+}
+
+// The last ranks' pieces are shorter where the ranks don't divide the tensor, but not their storage.
+func TestPieces(t *testing.T) {
+	for _, c := range []struct {
+		ranks int
+		shape []int64
+		want  int64
+	}{{4, []int64{256, 4}, 256}, {3, []int64{256, 4}, 342}, {8, []int64{3}, 1}, {2, nil, 1}, {2, []int64{0, 7}, 0}} {
+		s := Shard{Group: World, Ranks: c.ranks, Shape: c.shape}
+		require.Equal(t, c.want, s.Piece(), "%v", c)
+	}
+	m := &Mesh{DP: 3, CP: 2}
+	require.Equal(t, []int{6, 3, 2}, []int{m.Ranks(World), m.Ranks(DP), m.Ranks(CP)})
+	require.Equal(t, 0, (&Mesh{CP: 2}).Ranks(World))
+	require.Equal(t, 1, (*Mesh)(nil).Ranks(World))
+	require.True(t, (&Manifest{Mesh: m}).IsMeshScalar(DPRank))
+	require.False(t, (&Manifest{}).IsMeshScalar(DPRank))
+	require.False(t, (&Manifest{Mesh: m}).IsMeshScalar("lr"))
 }
 
 func TestEncodeRefuses(t *testing.T) {

@@ -38,6 +38,7 @@ type Manifest struct {
 	Args      map[string]float64 `json:"args"`             // the model's arguments
 	Tuning    string             `json:"tuning,omitempty"` // SHA-256 of the tuning table used
 	Train     *Train             `json:"train,omitempty"`  // nil when the source has no train block
+	Mesh      *Mesh              `json:"mesh,omitempty"`   // nil when the program runs on one rank
 	States    []State            `json:"states"`
 	Functions []Function         `json:"functions"`
 	Memory    Memory             `json:"memory"`
@@ -93,6 +94,7 @@ type State struct {
 	Init        string   `json:"init,omitempty"`         // the initializer as written
 	Dims        []string `json:"dims,omitempty"`         // the dimensions as written
 	WeightDecay float64  `json:"weight_decay,omitempty"` // of a parameter
+	Shard       *Shard   `json:"shard,omitempty"`        // nil: every rank has all of it
 }
 
 // Function is a function that can be called by name.
@@ -103,6 +105,8 @@ type Function struct {
 	Scalars []Value `json:"scalars"` // rank 0, set at each call
 	Arena   int64   `json:"arena_bytes"`
 	Flops   float64 `json:"flops"` // floating-point operations of one call
+
+	Collectives []Collective `json:"collectives,omitempty"` // in the order in which they begin
 }
 
 // Memory is the static plan, in bytes.
@@ -183,9 +187,15 @@ func (m *Manifest) Check() error {
 		return errors.New("target or model is empty")
 	}
 	names := map[string]bool{}
+	if err := m.checkMesh(); err != nil {
+		return fmt.Errorf("mesh: %w", err)
+	}
 	for _, s := range m.States {
 		if err := s.check("state", names); err != nil {
 			return err
+		}
+		if err := m.checkShard(s); err != nil {
+			return fmt.Errorf("state %q: %w", s.Name, err)
 		}
 		switch s.Role {
 		case Param, Gradient, Optimizer, Accumulator:
@@ -201,6 +211,11 @@ func (m *Manifest) Check() error {
 		names[f.Name] = true
 		if err := f.check(); err != nil {
 			return fmt.Errorf("function %q: %w", f.Name, err)
+		}
+		for i, c := range f.Collectives {
+			if err := m.checkCollective(c); err != nil {
+				return fmt.Errorf("function %q: collective %d: %w", f.Name, i, err)
+			}
 		}
 	}
 	if m.Train != nil {
