@@ -24,25 +24,13 @@ func Agree(ctx context.Context, c *Communicator, facts []Fact) error {
 	if len(mine) > factsLimit {
 		return fmt.Errorf("agreement: %d bytes of facts, at most %d are allowed", len(mine), factsLimit)
 	}
-	lengths := make([]int64, c.Size())
-	if err := c.AllGather(ctx, Of([]int64{int64(len(mine))}), Of(lengths)); err != nil {
-		return fmt.Errorf("agreement: %w", err)
-	}
-	most := 0
-	for r, n := range lengths {
-		if n < 0 || n > factsLimit {
-			return fmt.Errorf("agreement: %w", &RankError{Rank: c.WorldRank(r), Fault: Garbled, What: fmt.Sprintf("sent facts of %d bytes", n)})
-		}
-		most = max(most, int(n))
-	}
-	padded, all := make([]byte, most), make([]byte, most*c.Size())
-	copy(padded, mine)
-	if err := c.AllGather(ctx, Of(padded), Of(all)); err != nil {
+	all, err := Gather(ctx, c, mine, factsLimit)
+	if err != nil {
 		return fmt.Errorf("agreement: %w", err)
 	}
 	byRank := make([][]Fact, c.Size())
 	for r := range byRank {
-		if err := json.Unmarshal(all[r*most:r*most+int(lengths[r])], &byRank[r]); err != nil {
+		if err := json.Unmarshal(all[r], &byRank[r]); err != nil {
 			return fmt.Errorf("agreement: %w", &RankError{Rank: c.WorldRank(r), Fault: Garbled, What: "sent facts that can't be read: " + err.Error()})
 		}
 	}
@@ -50,6 +38,34 @@ func Agree(ctx context.Context, c *Communicator, facts []Fact) error {
 		return fmt.Errorf("the ranks do not run the same: %w", errs)
 	}
 	return nil
+}
+
+// Gather gives every rank the bytes of each, by rank: texts of different lengths, of at most limit bytes.
+func Gather(ctx context.Context, c *Communicator, mine []byte, limit int) ([][]byte, error) {
+	if len(mine) > limit {
+		return nil, fmt.Errorf("%d bytes, at most %d are allowed", len(mine), limit)
+	}
+	lengths := make([]int64, c.Size())
+	if err := c.AllGather(ctx, Of([]int64{int64(len(mine))}), Of(lengths)); err != nil {
+		return nil, err
+	}
+	most := 0
+	for r, n := range lengths {
+		if n < 0 || n > int64(limit) {
+			return nil, &RankError{Rank: c.WorldRank(r), Fault: Garbled, What: fmt.Sprintf("sent %d bytes, at most %d are allowed", n, limit)}
+		}
+		most = max(most, int(n))
+	}
+	padded, all := make([]byte, most), make([]byte, most*c.Size())
+	copy(padded, mine)
+	if err := c.AllGather(ctx, Of(padded), Of(all)); err != nil {
+		return nil, err
+	}
+	texts := make([][]byte, c.Size())
+	for r, n := range lengths {
+		texts[r] = all[r*most : r*most+int(n)]
+	}
+	return texts, nil
 }
 
 // disagreement names the ranks whose facts are not what most ranks have.
