@@ -5,6 +5,7 @@ import (
 	"blutrain/dialects/arith"
 	"blutrain/dialects/blu"
 	"blutrain/dialects/builtin"
+	"blutrain/dialects/dtms"
 	"blutrain/dialects/exec"
 	"blutrain/dialects/fn"
 	"blutrain/dialects/host"
@@ -19,7 +20,7 @@ import (
 func All() []*ir.Dialect {
 	return []*ir.Dialect{
 		builtin.Dialect, fn.Dialect, arith.Dialect, scf.Dialect,
-		blu.Dialect, tile.Dialect, mem.Dialect, host.Dialect, exec.Dialect, ptx.Dialect,
+		blu.Dialect, dtms.Dialect, tile.Dialect, mem.Dialect, host.Dialect, exec.Dialect, ptx.Dialect,
 	}
 }
 

@@ -32,8 +32,11 @@ type Interp struct {
 	// Before is called before each operation, unless nil; an error it returns stops the evaluation.
 	Before func(op *Op, in []Datum) error
 	// After is called after each operation, unless nil.
-	After   func(op *Op, out []Datum) error
-	symbols map[string]*Op
+	After func(op *Op, out []Datum) error
+	// Exchange computes the results of operations that many programs do together, from what this one has; nil where it is
+	// alone.
+	Exchange func(op *Op, in []Datum) ([]Datum, error)
+	symbols  map[string]*Op
 }
 
 // Frame is the values known while the operations of one function, and the regions within it, are evaluated.

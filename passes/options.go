@@ -34,13 +34,15 @@ func optionsOf(t reflect.Type) []option {
 	return os
 }
 
-// dashed is max-ops for MaxOps.
+// dashed is max-ops for MaxOps, and dp for DP.
 func dashed(name string) string {
 	var b strings.Builder
-	for i, r := range name {
-		if unicode.IsUpper(r) && i > 0 {
+	lower := false
+	for _, r := range name {
+		if unicode.IsUpper(r) && lower {
 			b.WriteByte('-')
 		}
+		lower = !unicode.IsUpper(r)
 		b.WriteRune(unicode.ToLower(r))
 	}
 	return b.String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"blutrain/dialects/dtms"
 	"blutrain/ir"
 	"blutrain/passes/recompute"
 )
@@ -28,6 +29,9 @@ var Table = []Pass{
 			{"dce", "dead operations count as memory and work"},
 			{"precision", "rounded operands are values too, which cost little to compute again"},
 		}},
+	{Name: "shard", Summary: "make the functions of training those of one rank of a mesh", Run: With(shardProgram),
+		Options: ShardOptions{CP: 1, Context: dtms.Contexts[0]},
+		After:   []After{{"inline", "what a value is a part of is followed through straight-line code"}}},
 }
 
 // Pass is one row of a table.

@@ -15,7 +15,7 @@ import (
 
 // builders is the Go packages that get builders and accessors, by dialect. All dialects get a reference page.
 var builders = map[string]string{
-	"arith": "arith", "blu": "blu", "func": "fn", "scf": "scf",
+	"arith": "arith", "blu": "blu", "dtms": "dtms", "func": "fn", "scf": "scf",
 }
 
 // packages lists the dialects with what is generated for them.

@@ -1,0 +1,52 @@
+package shard
+
+import (
+	"blutrain/dialects/blu"
+	"blutrain/dialects/dtms"
+	"blutrain/ir"
+)
+
+// shardData adds up what the ranks compute: gradients, loss and count of a step, and loss and count of an evaluation.
+func (s *sharder) shardData() error {
+	for _, name := range []string{initialize, accumulate, apply, eval} {
+		f := s.function(name)
+		if f == nil {
+			continue
+		}
+		if err := straight(f); err != nil {
+			return err
+		}
+		s.visit(f)
+	}
+	if f := s.function(eval); f != nil {
+		s.reduceResults(f, blu.OutputAttr)
+	}
+	if s.mesh.Zero == 1 {
+		return s.shardStates()
+	}
+	if f := s.function(accumulate); f != nil {
+		s.addLast(f)
+	}
+	return nil
+}
+
+// addLast adds accumulate_last, behind accumulate: the same, and then the sums of all ranks.
+func (s *sharder) addLast(f *ir.Op) {
+	last := f.Clone(s.c, map[*ir.Value]*ir.Value{})
+	last.SetAttr("sym_name", s.c.String(accumulateLast))
+	ir.NewBuilder(s.c, nil).After(f).Insert(last)
+	s.reduceResults(last, blu.StateAttr)
+}
+
+// reduceResults makes the results of a kind the sums of all ranks'. Each has an operation of its own: how many go into one
+// call is decided elsewhere.
+func (s *sharder) reduceResults(f *ir.Op, kind string) {
+	end := f.Body().Terminator()
+	for _, r := range results(f) {
+		if r.Kind != kind {
+			continue
+		}
+		b := dtms.Builder{Builder: ir.NewBuilder(s.c, nil).Before(end).At(r.use.Value().Loc())}
+		r.use.Set(b.AllReduce([]*ir.Value{r.use.Value()}, dtms.World).Result(0))
+	}
+}
