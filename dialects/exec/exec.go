@@ -42,7 +42,9 @@ var Kernel = ir.Define("exec", ir.OpDef{
 	Summary: "declares a kernel whose code is in a file of the artifact",
 	Description: "A launch starts `blocks` blocks of `threads` threads. The kernel's parameters are the addresses of the launch's references, or with `table` the " +
 		"address of a list of them, then, where it has error records, the address of the first, then, where it has a workspace, that of the first block's. An error record is 64 bits, all of them set at " +
-		"first, which the kernel lowers to the position of an index that is out of range, in the upper half, and that index, in the lower.",
+		"first, which the kernel lowers to the position of an index that is out of range, in the upper half, and that index, in the lower.\n\n" +
+		"With `params` the parameters are what that says. With `then`, a launch goes on with another kernel on the same references: what a kernel of several steps " +
+		"hands from one to the next is in `scratch`, memory that no other launch sees in between.",
 	Attrs: []ir.AttrDef{
 		{Name: "sym_name", Kind: ir.StringKind, Doc: "the name"},
 		{Name: "file", Kind: ir.StringKind, Doc: "the file with its code"},
@@ -51,6 +53,10 @@ var Kernel = ir.Define("exec", ir.OpDef{
 		{Name: "outs", Kind: ir.I64Kind, Doc: "number of references, from the end, that it writes"},
 		{Name: "blocks", Kind: ir.I64Kind}, {Name: "threads", Kind: ir.I64Kind},
 		{Name: "shared", Kind: ir.I64Kind, Optional: true, Default: int64(0), Doc: "bytes of dynamic shared memory"},
+		{Name: "cluster", Kind: ir.I64Kind, Optional: true, Default: int64(1), Doc: "blocks in a cluster"},
+		{Name: "params", Kind: ir.ArrayKind, Optional: true, Doc: "what each parameter is: see Param"},
+		{Name: "scratch", Kind: ir.I64Kind, Optional: true, Doc: "bytes of memory for a launch, all its steps together"},
+		{Name: "then", Kind: ir.SymbolKind, Optional: true, Doc: "the kernel that is launched next, on the same references"},
 		{Name: "table", Kind: ir.UnitKind, Optional: true, Doc: "the references' addresses are in memory"},
 		{Name: "workspace", Kind: ir.I64Kind, Optional: true, Doc: "bytes of memory for each block"},
 		{Name: "errors", Kind: ir.ArrayKind, Optional: true, Doc: "what each error record is about: {what = the rest of the message, extent}"},
@@ -74,9 +80,18 @@ func verifyKernel(op *ir.Op) error {
 	if n, _ := op.Attrs().Int("outs"); n < 0 || n > int64(len(refs.Elems)) {
 		return op.Errorf("exec.kernel: writes %d of %d references", n, len(refs.Elems))
 	}
-	for name, most := range map[string]int64{"blocks": 1<<31 - 1, "threads": 1024, "shared": 1 << 20, "workspace": 1 << 40} {
+	for name, most := range map[string]int64{"blocks": 1<<31 - 1, "threads": 1024, "shared": 1 << 20, "workspace": 1 << 40, "scratch": 1 << 40, "cluster": 8} {
 		if n, ok := op.Attrs().Int(name); ok && (n < 0 || n > most) {
 			return op.Errorf("exec.kernel: %s is %d, at most %d is allowed", name, n, most)
+		}
+	}
+	params, err := Params(op, "params")
+	if err != nil {
+		return op.Errorf("exec.kernel: %v", err)
+	}
+	for i, p := range params {
+		if err := p.check(refs.Elems, op.Attrs().IntOr("scratch", 0)); err != nil {
+			return op.Errorf("exec.kernel: parameter %d: %v", i, err)
 		}
 	}
 	return nil

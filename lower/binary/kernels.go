@@ -25,13 +25,15 @@ func takeKernels(c *ir.Context, module *ir.Op) (files []artifact.File, err error
 			{Name: "sym_name", Value: op.Attr("sym_name")}, {Name: "file", Value: c.String(file.Name)}, {Name: "entry", Value: c.String(ptx.EntryName(op))},
 			{Name: "threads", Value: op.Attr("threads")},
 		}})
-		for _, a := range []string{"refs", "outs", "blocks", "table", "workspace", "errors", "reference"} {
+		for _, a := range []string{"refs", "outs", "blocks", "table", "workspace", "errors", "reference", "params", "scratch", "then"} {
 			if v := op.Attr("launch." + a); v != nil {
 				n.SetAttr(a, v)
 			}
 		}
-		if v := op.Attr("shared"); v != nil {
-			n.SetAttr("shared", v)
+		for _, a := range []string{"shared", "cluster"} {
+			if v := op.Attr(a); v != nil {
+				n.SetAttr(a, v)
+			}
 		}
 		op.Erase()
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"blutrain/artifact"
@@ -176,10 +177,13 @@ func (p *program) loadProgram(module *ir.Op) error {
 				return err
 			}
 			p.kernels[k.name] = k
-			p.spare = max(p.spare, k.workspace*int64(k.blocks))
+			p.spare = max(p.spare, k.workspace*int64(k.blocks), k.scratch)
 		case op.Is(exec.Func):
 			arena = max(arena, op.Attrs().IntOr("arena", 0))
 		}
+	}
+	if err := p.chain(); err != nil {
+		return err
 	}
 	var err error
 	if p.arena, err = p.alloc(arena, "the arena"); err != nil {
@@ -201,6 +205,30 @@ func (p *program) loadProgram(module *ir.Op) error {
 	}
 	p.errors, err = p.alloc(int64(8*records), "error records")
 	return err
+}
+
+// chain finds the kernels that are launched together.
+func (p *program) chain() error {
+	for _, k := range p.kernels {
+		if k.thenName == "" {
+			continue
+		}
+		if k.then = p.kernels[k.thenName]; k.then == nil {
+			return fmt.Errorf("kernel %s goes on with %s, which the program doesn't have", k.name, k.thenName)
+		}
+		if !slices.EqualFunc(k.refs, k.then.refs, alike) {
+			return fmt.Errorf("kernel %s goes on with %s, which takes other references", k.name, k.thenName)
+		}
+	}
+	for _, k := range p.kernels {
+		n := 0
+		for t := k; t != nil; t = t.then {
+			if n++; n > len(p.kernels) {
+				return fmt.Errorf("kernel %s goes on with itself", k.name)
+			}
+		}
+	}
+	return nil
 }
 
 // Manifest is the artifact's manifest.

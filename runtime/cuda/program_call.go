@@ -110,31 +110,10 @@ func (f *function) prepare(info *artifact.Function) (err error) {
 	if f.status, err = f.p.ctx.newPinned(int64(8 * len(f.records))); err != nil {
 		return err
 	}
-	if err := f.tables(); err != nil {
+	if err := f.findParams(); err != nil {
 		return err
 	}
 	return f.p.assemble(f)
-}
-
-// tables puts the addresses of references into memory for the launches whose kernels want them there.
-func (f *function) tables() (err error) {
-	for i := range f.steps {
-		s := &f.steps[i]
-		if !s.kernel.listed {
-			continue
-		}
-		var list []byte
-		for _, at := range s.refs {
-			list = binary.LittleEndian.AppendUint64(list, uint64(f.address(at)))
-		}
-		if s.table, err = f.p.alloc(int64(len(list)), "tables of addresses"); err != nil {
-			return err
-		}
-		if err := f.p.ctx.Upload(s.table, list); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // nanWord is bits that are NaN as float32 and bfloat16, and an index far out of range as int32.
@@ -186,32 +165,23 @@ func (f *function) address(at place) Pointer {
 	return base + Pointer(at.offset)
 }
 
-// launch starts step i.
+// launch starts step i: its kernel, and those that go with it.
 func (f *function) launch(i int) error {
 	s := &f.steps[i]
-	k := s.kernel
-	var params []any
-	if k.listed {
-		params = append(params, s.table)
-	} else {
-		for _, at := range s.refs {
-			params = append(params, f.address(at))
+	n := 0
+	for k := s.kernel; k != nil; k = k.then {
+		if k.blocks > 0 {
+			err := f.p.stream.Launch(k.code, Config{Grid: k.blocks, Threads: k.threads, Cluster: k.cluster, Shared: k.shared}, s.params[n]...)
+			if err != nil && s.location != "" {
+				return fmt.Errorf("%s: %w", s.location, err)
+			}
+			if err != nil {
+				return err
+			}
 		}
+		n++
 	}
-	if len(k.records) > 0 {
-		params = append(params, f.p.errors+Pointer(8*s.record))
-	}
-	if k.hasWorkspace {
-		params = append(params, f.p.workspace)
-	}
-	if k.blocks == 0 {
-		return nil
-	}
-	err := f.p.stream.Launch(k.code, Config{Grid: k.blocks, Threads: k.threads, Shared: k.shared}, params...)
-	if err != nil && s.location != "" {
-		return fmt.Errorf("%s: %w", s.location, err)
-	}
-	return err
+	return nil
 }
 
 // finish waits for the GPU and gives the outputs, or says what went wrong.

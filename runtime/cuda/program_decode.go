@@ -22,7 +22,11 @@ type kernel struct {
 	refs            []*ir.MemRefType
 	outs            int
 	blocks, threads int
-	shared          int
+	shared, cluster int
+	params          []exec.Param // nil: the references, in order
+	scratch         int64
+	thenName        string
+	then            *kernel // launched next on the same references; nil: none
 	workspace       int64
 	hasWorkspace    bool
 	listed          bool // addresses of references are in memory, not parameters
@@ -70,7 +74,7 @@ type step struct {
 	flops    float64
 	location string
 	record   int     // number of its first error record
-	table    Pointer // where its references\' addresses are, for kernels that have them in memory
+	params   [][]any // of its kernel, and of those that are launched with it
 }
 
 // place is an address: a fixed one, or an offset in what a port has.
@@ -88,6 +92,11 @@ func (p *program) decodeKernel(op *ir.Op) (*kernel, error) {
 	}
 	_, k.hasWorkspace = a.Int("workspace")
 	k.listed = a.Bool("table")
+	k.cluster, k.scratch, k.thenName = int(a.IntOr("cluster", 1)), a.IntOr("scratch", 0), a.Sym("then")
+	var err error
+	if k.params, err = exec.Params(op, "params"); err != nil {
+		return nil, op.Errorf("exec.kernel: %v", err)
+	}
 	k.reference = k.name
 	if s, ok := op.Attr("reference").(*ir.StringAttr); ok {
 		k.reference, k.copies = s.Value, s.Value == ""
@@ -253,8 +262,10 @@ func (p *program) constant(op *ir.Op) (Pointer, int64, error) {
 func (p *program) assemble(f *function) error {
 	var todo []*kernel
 	for _, s := range f.steps {
-		if s.kernel.code == nil && !slices.Contains(todo, s.kernel) {
-			todo = append(todo, s.kernel)
+		for k := s.kernel; k != nil; k = k.then {
+			if k.code == nil && !slices.Contains(todo, k) {
+				todo = append(todo, k)
+			}
 		}
 	}
 	cubins := make([][]byte, len(todo))
