@@ -180,14 +180,14 @@ func TestVerify(t *testing.T) {
 	require.Contains(t, out, "accumulate  grads/wte (added)")
 	require.Regexp(t, `\nall \d+ outputs and states are within 1e-04\n$`, out)
 	out, _ = w.ok("verify", w.path("tiny.blx"), "--json")
-	require.Contains(t, out, `{"function":"init","name":"wte","elements":2048,"relative_error":0,"largest_error":0}`)
+	require.Contains(t, out, `{"function":"init","name":"wte","elements":2048,"relative_error":0,"largest_error":0,"off":false}`)
 
 	// A device that computes something else is found.
 	var buffer bytes.Buffer
 	e := &env{ctx: context.Background(), stdout: &buffer, stderr: &buffer, openDevice: openWrong,
 		openReference: func(a *artifact.Artifact) (runtime.Program, error) { return ref.Open(a, runtime.Options{}) }}
 	require.Equal(t, 1, run([]string{"verify", w.path("tiny.blx")}, e))
-	require.Contains(t, buffer.String(), "logits: logits is off by 1.00e-03, more than 1e-04\n")
+	require.Contains(t, buffer.String(), "logits: logits is off by 1.0e-03, more than 1e-04\n")
 	require.Regexp(t, `blurun: error: 1 of \d+ outputs and states differ from the reference`, buffer.String())
 	require.Equal(t, 0, run([]string{"verify", w.path("tiny.blx"), "--tolerance", "0.01"}, e))
 }

@@ -25,15 +25,14 @@ func TestVerifyKernels(t *testing.T) {
 		var row struct {
 			Kernel  string
 			Outputs []struct {
-				Relative float64 `json:"relative_error"`
-				Bound    float64
+				Error, Bound float64
 			}
 			Off *bool
 		}
 		require.NoError(t, json.Unmarshal([]byte(line), &row))
 		require.False(t, *row.Off, row.Kernel)
 		for _, o := range row.Outputs {
-			require.LessOrEqual(t, o.Relative, o.Bound)
+			require.LessOrEqual(t, o.Error, o.Bound)
 		}
 	}
 	out, _ = w.ok("verify", w.path("tiny.blx"), "--functions")
@@ -51,7 +50,7 @@ func TestVerifyKernels(t *testing.T) {
 	require.NoError(t, a.Write(w.path("broken.blx")))
 	status, _, stderr := w.run("verify", w.path("broken.blx"), "--kernels")
 	require.Equal(t, 1, status)
-	require.Regexp(t, `^tiny.blu:\d+:\d+: kernel adamw_\S+ is off by \d\.\d\de\S+, more than \de-0\d\nblurun: error: 1 of \d+ kernels differ from the reference\n$`, stderr)
+	require.Regexp(t, `^tiny.blu:\d+:\d+: kernel adamw_\S+ is off by \d\.\de\S+, more than \de-0\d\nblurun: error: 1 of \d+ kernels differ from the reference\n$`, stderr)
 
 	w.compile("ref.blx", source, "ref")
 	status, _, stderr = w.run("verify", w.path("ref.blx"), "--kernels")

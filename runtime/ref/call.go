@@ -2,8 +2,8 @@ package ref
 
 import (
 	"fmt"
+	"maps"
 	"math"
-	"slices"
 
 	"blutrain/artifact"
 	"blutrain/dialects/blu"
@@ -123,32 +123,49 @@ func lastUses(b *ir.Block) map[*ir.Op][]*ir.Value {
 
 // Call evaluates a function. Values are dropped after their last use. After an error no state has changed.
 func (d *device) Call(fn string, in map[string]runtime.Array, s runtime.Scalars) (map[string]runtime.Array, error) {
-	manifest, err := runtime.CheckCall(d.manifest, fn, in, s)
+	out, states, err := d.call(fn, in, s, nil)
 	if err != nil {
 		return nil, err
+	}
+	maps.Copy(d.states, states)
+	arrays := make(map[string]runtime.Array, len(out))
+	for _, v := range d.functions[fn].manifest.Outputs {
+		t := out[v.Name]
+		arrays[v.Name] = runtime.Array{DType: v.DType, Shape: t.Shape, Data: encode(nil, t)}
+	}
+	return arrays, nil
+}
+
+// CallChanged evaluates a function with changed arguments and results of operations. It gives the outputs, and the states as a
+// call would leave them, but leaves them as they are.
+func (d *device) CallChanged(fn string, in map[string]runtime.Array, s runtime.Scalars, change Change) (out, states map[string]*ir.Tensor, err error) {
+	return d.call(fn, in, s, change)
+}
+
+func (d *device) call(fn string, in map[string]runtime.Array, s runtime.Scalars, change Change) (out, states map[string]*ir.Tensor, err error) {
+	if _, err := runtime.CheckCall(d.manifest, fn, in, s); err != nil {
+		return nil, nil, err
 	}
 	f := d.functions[fn]
 	args := make([]ir.Datum, len(f.args))
 	for i, p := range f.args {
 		if args[i], err = d.argument(p, f.body.Arg(i), in, s); err != nil {
-			return nil, fmt.Errorf("%s: %w", fn, err)
+			return nil, nil, fmt.Errorf("%s: %w", fn, err)
 		}
 	}
-	results, err := evaluate(d.ctx, d.module, f.body, args, f.dead, nil)
+	results, err := evaluate(d.ctx, d.module, f.body, args, f.dead, change)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := make(map[string]runtime.Array, len(manifest.Outputs))
+	out, states = map[string]*ir.Tensor{}, map[string]*ir.Tensor{}
 	for i, p := range f.results {
-		t := results[i].(*ir.Tensor)
 		if p.Kind == blu.StateAttr {
-			d.states[p.Name] = t
-			continue
+			states[p.Name] = results[i].(*ir.Tensor)
+		} else {
+			out[p.Name] = results[i].(*ir.Tensor)
 		}
-		at := slices.IndexFunc(manifest.Outputs, func(v artifact.Value) bool { return v.Name == p.Name })
-		out[p.Name] = runtime.Array{DType: manifest.Outputs[at].DType, Shape: t.Shape, Data: encode(nil, t)}
 	}
-	return out, nil
+	return out, states, nil
 }
 
 // argument is the value of one argument of a checked call.

@@ -1,14 +1,16 @@
 package ref
 
 import (
+	"slices"
+
 	"blutrain/ir"
 )
 
-// Change may give other values to the results of an operation that was evaluated, in place or by Set.
-type Change func(f *ir.Frame, op *ir.Op, out []ir.Datum)
+// Change gives another tensor in the place of one that an operation resulted in, or of an argument, when op is nil.
+type Change func(op *ir.Op, x *ir.Tensor) *ir.Tensor
 
 // Evaluate runs the body of a function of a module in float64 and returns what it gives. Values are dropped after their
-// last use. change, unless nil, is called after each operation.
+// last use. change may be nil.
 func Evaluate(c *ir.Context, module *ir.Op, body *ir.Block, args []ir.Datum, change Change) ([]ir.Datum, error) {
 	return evaluate(c, module, body, args, lastUses(body), change)
 }
@@ -18,12 +20,22 @@ func evaluate(c *ir.Context, module *ir.Op, body *ir.Block, args []ir.Datum, dea
 	frame := interp.NewFrame()
 	interp.After = func(op *ir.Op, out []ir.Datum) error {
 		if change != nil && op.Block() == body {
-			change(frame, op, out)
+			for i, d := range out {
+				if x, ok := d.(*ir.Tensor); ok {
+					frame.Set(op.Result(i), change(op, x))
+				}
+			}
 		}
 		for _, v := range dead[op] {
 			frame.Set(v, nil)
 		}
 		return nil
+	}
+	if change != nil {
+		args = slices.Clone(args)
+		for i, d := range args {
+			args[i] = change(nil, d.(*ir.Tensor))
+		}
 	}
 	return frame.Run(body, args)
 }

@@ -13,7 +13,15 @@ import (
 	"blutrain/runtime"
 )
 
-// device is a program opened for evaluation: a runtime.Program.
+// Program is what Open gives: a program whose functions can be called with changes, to see how much comes of them.
+type Program interface {
+	runtime.Program
+	// CallChanged evaluates a function with changed arguments and results of operations. It gives the outputs and the states
+	// as a call would, but leaves the states as they are.
+	CallChanged(fn string, in map[string]runtime.Array, s runtime.Scalars, change Change) (out, states map[string]*ir.Tensor, err error)
+}
+
+// device is a program opened for evaluation.
 type device struct {
 	manifest  *artifact.Manifest
 	ctx       *ir.Context

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -23,17 +22,12 @@ type KernelRow struct {
 	Kernel   string
 	Location string // in the source, of its first launch
 	Launches int
-	Checked  int // launches that were compared
-	Outputs  []OutputRow
-	Off      bool // the error of an output was beyond its bound
+	Checked  int     // launches that were compared
+	Outputs  []Error // of each output, what is nearest to its bound or furthest beyond it
 }
 
-// OutputRow is the comparison of one of a kernel's outputs with what float64 gives for the same inputs.
-type OutputRow struct {
-	Elements int
-	Relative float64 // norm(difference) / norm(reference), the worst of all comparisons
-	Bound    float64 // what Relative may be, of that comparison
-}
+// Off reports whether the error of an output was beyond its bound.
+func (r KernelRow) Off() bool { return slices.ContainsFunc(r.Outputs, Error.Off) }
 
 // CopyName stands for the kernel of copies, which have none.
 const CopyName = "(copy)"
@@ -41,16 +35,6 @@ const CopyName = "(copy)"
 // Kernels runs init, two accumulations, an update, an evaluation and the functions of the model on random inputs and
 // states, launch by launch, and compares every kernel with its function in the artifact's reference: on what it read, as it read it. A
 // kernel is compared at its first launch, and again where it gets other truth values, such as whether a sum is the first.
-//
-// An error e of an output y is within bounds when
-//
-//	norm(e) <= 8 sqrt(n) max(u norm(y), norm(y' - y))
-//
-// with u = 2^-24, the unit roundoff of float32; y' the same function in float64, but with every input and every
-// intermediate result changed by a random u or -u of itself (Monte Carlo arithmetic: Parker, 1997), which is what rounding
-// would do to it, cancellation and all; and n the largest number of terms in one of its sums, since the rounding errors of
-// a sum that is added up one after the other grow with the square root of their number. Bounds are not met by chance: a
-// wrong constant, index or operation is off by orders of magnitude.
 func Kernels(p runtime.Tracer, a *artifact.Artifact, seed uint64) ([]KernelRow, error) {
 	o, err := openOracle(a)
 	if err != nil {
@@ -136,45 +120,53 @@ func (k *kernelCheck) visit(s *runtime.Step, run func() error) error {
 }
 
 func (k *kernelCheck) compare(row *KernelRow, s *runtime.Step, in, out []runtime.Array) error {
+	row.Checked++
 	if s.Kernel == "" {
-		e := expected{value: tensorOf(in[0]), bound: 0}
-		return row.add([]expected{e}, out)
+		row.add([]*expected{{value: float64s(in[0])}}, out)
+		return nil
 	}
-	want, err := k.oracle.expect(s.Reference, in, k.random)
+	e, err := k.oracle.evaluate(s.Reference, in)
 	if err != nil {
 		return err
 	}
-	return row.add(want, out)
-}
-
-// add notes the errors of a launch's outputs.
-func (r *KernelRow) add(want []expected, got []runtime.Array) error {
-	if len(want) != len(got) {
-		return fmt.Errorf("it has %d outputs, its reference %d", len(got), len(want))
+	if len(e.want) != len(out) {
+		return fmt.Errorf("it has %d outputs, its reference %d", len(out), len(e.want))
 	}
-	if r.Outputs == nil {
-		r.Outputs = make([]OutputRow, len(got))
-	}
-	r.Checked++
-	for i, w := range want {
-		if !slices.Equal(w.value.Shape, got[i].Shape) {
-			return fmt.Errorf("output %d is %v, its reference %v", i, got[i].Shape, w.value.Shape)
+	for i, shape := range e.shapes {
+		if !slices.Equal(shape, out[i].Shape) {
+			return fmt.Errorf("output %d is %v, its reference %v", i, out[i].Shape, shape)
 		}
-		difference, norm := distances(tensorOf(got[i]).Data, w.value.Data)
-		relative := ratio(difference, norm)
-		o := &r.Outputs[i]
-		if r.Checked == 1 || relative > o.Relative || difference > w.bound {
-			*o = OutputRow{Elements: len(w.value.Data), Relative: relative, Bound: ratio(w.bound, norm)}
-		}
-		r.Off = r.Off || !(difference <= w.bound)
 	}
+	for range draws {
+		if err := e.round(k.random); err != nil {
+			return err
+		}
+		if e.holds(out) {
+			break
+		}
+	}
+	row.add(e.want, out)
 	return nil
 }
 
-// tensorOf widens an array.
-func tensorOf(a runtime.Array) *ir.Tensor {
-	return &ir.Tensor{Shape: a.Shape, Data: formats.Tensor(a).Float64s()}
+// draws is how many evaluations with roundings there are at most: one is as a rule enough, but can happen to move a result of
+// few elements by next to nothing.
+const draws = 5
+
+// add notes the errors of a launch's outputs.
+func (r *KernelRow) add(want []*expected, got []runtime.Array) {
+	first := r.Outputs == nil
+	if first {
+		r.Outputs = make([]Error, len(got))
+	}
+	for i, w := range want {
+		if e := w.of(float64s(got[i])); first || !(e.Share() <= r.Outputs[i].Share()) {
+			r.Outputs[i] = e
+		}
+	}
 }
+
+func float64s(a runtime.Array) []float64 { return formats.Tensor(a).Float64s() }
 
 // oracle evaluates the functions that kernels implement.
 type oracle struct {
@@ -201,108 +193,59 @@ func openOracle(a *artifact.Artifact) (*oracle, error) {
 	return o, nil
 }
 
-// expected is what an output should be, and how far from it, in norm, is near enough.
-type expected struct {
-	value *ir.Tensor
-	bound float64
+// evaluation is a kernel's function of some inputs.
+type evaluation struct {
+	*oracle
+	body   *ir.Block
+	args   []ir.Datum
+	want   []*expected
+	shapes [][]int64
 }
 
-// roundoff is the unit roundoff of float32.
-const roundoff = 1.0 / (1 << 24)
-
-// expect evaluates a kernel's function twice, exactly and with random roundings.
-func (o *oracle) expect(name string, in []runtime.Array, r *rand.Rand) ([]expected, error) {
+// evaluate evaluates a kernel's function exactly.
+func (o *oracle) evaluate(name string, in []runtime.Array) (*evaluation, error) {
 	fn := ir.LookupSymbol(o.module, name)
 	if fn == nil || fn.Body() == nil {
 		return nil, fmt.Errorf("%s has no function %s", artifact.ReferenceName, name)
 	}
-	body := fn.Body()
-	if len(in) != len(body.Args()) {
-		return nil, fmt.Errorf("it has %d inputs, its reference %d", len(in), len(body.Args()))
+	e := &evaluation{oracle: o, body: fn.Body()}
+	if len(in) != len(e.body.Args()) {
+		return nil, fmt.Errorf("it has %d inputs, its reference %d", len(in), len(e.body.Args()))
 	}
-	exact, err := ref.Evaluate(o.ctx, o.module, body, arguments(body, in, nil), nil)
-	if err != nil {
-		return nil, err
-	}
-	rounded, err := ref.Evaluate(o.ctx, o.module, body, arguments(body, in, r), func(f *ir.Frame, op *ir.Op, out []ir.Datum) {
-		for i, d := range out {
-			if t, ok := d.(*ir.Tensor); ok && rounds(op) {
-				f.Set(op.Result(i), jittered(t, r))
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	growth := 8 * math.Sqrt(float64(terms(body)))
-	want := make([]expected, len(exact))
-	for i, d := range exact {
-		y := d.(*ir.Tensor)
-		response, norm := distances(rounded[i].(*ir.Tensor).Data, y.Data)
-		want[i] = expected{y, growth * math.Max(roundoff*norm, response)}
-	}
-	return want, nil
-}
-
-// arguments are a function's arguments, with random roundings where r is given.
-func arguments(body *ir.Block, in []runtime.Array, r *rand.Rand) []ir.Datum {
-	args := make([]ir.Datum, len(in))
 	for i, a := range in {
-		t := tensorOf(a)
-		t.Elem = body.Arg(i).Elem()
-		if r != nil {
-			t = jittered(t, r)
-		}
-		args[i] = t
+		e.args = append(e.args, &ir.Tensor{Elem: e.body.Arg(i).Elem(), Shape: a.Shape, Data: float64s(a)})
 	}
-	return args
+	exact, err := ref.Evaluate(o.ctx, o.module, e.body, e.args, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range exact {
+		e.want = append(e.want, &expected{value: d.(*ir.Tensor).Data})
+		e.shapes = append(e.shapes, d.(*ir.Tensor).Shape)
+	}
+	return e, nil
 }
 
-// rounds reports whether the results of an operation are rounded: computed, not chosen, moved or counted.
-func rounds(op *ir.Op) bool {
-	switch op.Def().Name {
-	case "select", "gather", "pad", "concat", "slice", "constant", "iota", "max", "min", "neg", "abs", "reduce_max", "reduce_min":
-		return false
+// round evaluates it with roundings.
+func (e *evaluation) round(random *rand.Rand) error {
+	r := &rounding{random: random, terms: 1}
+	rounded, err := ref.Evaluate(e.ctx, e.module, e.body, e.args, r.change)
+	if err != nil {
+		return err
 	}
-	return !op.Has(ir.View)
+	for i, w := range e.want {
+		w.growth = growth(r.terms)
+		w.add(rounded[i].(*ir.Tensor).Data)
+	}
+	return nil
 }
 
-// jittered is a tensor of floating-point numbers with every element changed by a unit roundoff of itself, up or down.
-func jittered(t *ir.Tensor, r *rand.Rand) *ir.Tensor {
-	if !ir.IsFloat(t.Elem) {
-		return t
-	}
-	j := &ir.Tensor{Shape: t.Shape, Elem: t.Elem, Data: make([]float64, len(t.Data))}
-	factors := [2]float64{1 + roundoff, 1 - roundoff}
-	var bits uint64
-	for i, v := range t.Data {
-		if i%64 == 0 {
-			bits = r.Uint64()
-		}
-		j.Data[i] = v * factors[bits>>(i%64)&1]
-	}
-	return j
-}
-
-// terms is the largest number of terms in a sum that one of a body's operations adds up: at most as many elements of an
-// operand as there are for each element of the smallest result, or, where an operation has an inner dimension that no
-// result shows, as that is long.
-func terms(body *ir.Block) int64 {
-	most := int64(1)
-	for op := range body.Ops() {
-		if op.Has(ir.View) || op.Has(ir.Terminator) || op.Has(ir.Elementwise) {
-			continue
-		}
-		smallest := int64(math.MaxInt64)
-		for _, r := range op.Results() {
-			smallest = min(smallest, max(1, ir.NumElements(r.Shape())))
-		}
-		for _, v := range op.Operands() {
-			most = max(most, ir.NumElements(v.Shape())/smallest)
-			for _, n := range v.Shape() {
-				most = max(most, n)
-			}
+// holds reports whether results are within bounds.
+func (e *evaluation) holds(got []runtime.Array) bool {
+	for i, w := range e.want {
+		if w.of(float64s(got[i])).Off() {
+			return false
 		}
 	}
-	return most
+	return true
 }

@@ -83,21 +83,52 @@ func TestBoundsOfASum(t *testing.T) {
 	require.Equal(t, "m.blu:3:4", r.Location)
 	require.Equal(t, 3, r.Launches)
 	require.Equal(t, 1, r.Checked)
-	require.False(t, r.Off)
-	require.Less(t, r.Outputs[0].Relative, 1e-5)
-	require.Greater(t, r.Outputs[1].Relative, 0.1, "nothing but rounding is left")
+	require.False(t, r.Off())
+	require.Less(t, r.Outputs[0].Relative(), 1e-5)
+	require.Greater(t, r.Outputs[1].Relative(), 0.1, "nothing but rounding is left")
 	for _, o := range r.Outputs {
 		require.Equal(t, 2, o.Elements)
-		require.Less(t, o.Relative, o.Bound)
+		require.Less(t, o.Error, o.Bound)
 	}
-	require.Less(t, r.Outputs[0].Bound, 1e-4)
+	require.Less(t, r.Outputs[0].Bound, 1e-4*r.Outputs[0].Norm)
 
 	rows, err = Kernels(newAdder(1e-3), sumArtifact(sums), 1)
 	require.NoError(t, err)
-	require.True(t, rows[0].Off)
+	require.True(t, rows[0].Off())
 	rows, err = Kernels(newAdder(math.NaN()), sumArtifact(sums), 1)
 	require.NoError(t, err)
-	require.True(t, rows[0].Off)
+	require.True(t, rows[0].Off())
+}
+
+const ends = `builtin.module {
+  builtin.module @reference {
+    func.func @sum(%x: tensor<2x1000xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %s = blu.reduce_sum %x {axes = array<i64: 1>} : (tensor<2x1000xf32>) -> tensor<2xf32>
+      %d = blu.sub %y, %y : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %q = blu.sqrt %d : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %s, %q : (tensor<2xf32>, tensor<2xf32>) -> ()
+    }
+  }
+}
+`
+
+// An element that roundings turn into no number has no bound, and is counted instead of being let pass.
+func TestLooseElements(t *testing.T) {
+	e := &expected{value: []float64{3, 0, 4, math.Inf(1)}, growth: 1}
+	e.add([]float64{3 + 3e-7, math.NaN(), 4, math.Inf(1)})
+	got := e.of([]float64{3, 7, 4, math.Inf(1)})
+	require.InDelta(t, 3e-7, got.Bound, 1e-12)
+	got.Bound = 0
+	require.Equal(t, Error{Elements: 4, Loose: 1, Norm: 5}, got)
+	require.True(t, e.of([]float64{3, 0, 4.1, math.Inf(1)}).Off())
+	require.True(t, e.of([]float64{3, 0, 4, 1e30}).Off(), "an infinity is held to")
+	require.True(t, e.of([]float64{3, 0, math.NaN(), math.Inf(1)}).Off())
+
+	rows, err := Kernels(newAdder(0), sumArtifact(ends), 1)
+	require.NoError(t, err)
+	for _, o := range rows[0].Outputs {
+		require.False(t, math.IsInf(o.Bound, 0) || math.IsNaN(o.Bound), "%+v", o)
+	}
 }
 
 func TestKernelsNeedTheirReference(t *testing.T) {

@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"blutrain/artifact"
 	"blutrain/formats"
 	"blutrain/runtime"
+	"blutrain/runtime/ref"
 	"blutrain/runtime/synthetic"
 )
 
@@ -18,15 +20,16 @@ import (
 type Row struct {
 	Function string
 	Name     string // of the output or state
-	Elements int
-	Relative float64 // norm(difference) / norm(reference); +Inf where one has a number and the other none
-	Largest  float64 // largest difference of an element
+	Error
+	Largest float64 // largest difference of an element
 }
 
 // Compare calls every function of both programs with the same inputs from the same state (the reference's, so that errors do
-// not add up) and compares what comes out: init, accumulate twice, apply, eval, then the functions of the model.
-func Compare(device, reference runtime.Program, seed uint64) ([]Row, error) {
-	c := &comparison{device: device, reference: reference, manifest: device.Manifest(), random: rand.New(rand.NewPCG(seed, 0))}
+// not add up) and compares what comes out: init, accumulate twice, apply, eval, then the functions of the model. A result's bound is
+// its norm times tolerance, or what roundings of float32 would make of it, where the program is a ref.Program and that is more: a
+// gradient that is exactly zero is a sum whose terms cancel.
+func Compare(device, reference runtime.Program, tolerance float64, seed uint64) ([]Row, error) {
+	c := &comparison{device: device, reference: reference, manifest: device.Manifest(), tolerance: tolerance, random: rand.New(rand.NewPCG(seed, 0))}
 	for _, name := range order(c.manifest) {
 		f, ok := c.manifest.Function(name)
 		if !ok {
@@ -47,6 +50,7 @@ func Compare(device, reference runtime.Program, seed uint64) ([]Row, error) {
 type comparison struct {
 	device, reference runtime.Program
 	manifest          *artifact.Manifest
+	tolerance         float64
 	random            *rand.Rand
 	accumulated       bool
 	rows              []Row
@@ -84,79 +88,126 @@ func (c *comparison) compare(f *artifact.Function, again bool) error {
 	if err != nil {
 		return err
 	}
+	results := []result{}
 	for _, v := range f.Outputs {
-		c.add(f.Name, v, got[v.Name].Data, want[v.Name].Data)
+		results = append(results, newResult(v, got[v.Name].Data, want[v.Name].Data, c.tolerance))
+	}
+	states, err := c.changedStates(f.Name, before)
+	if err != nil {
+		return err
 	}
 	c.accumulated = c.accumulated || f.Name == "accumulate"
-	return c.compareStates(f.Name, before)
+	results = append(results, states...)
+	if err := c.round(f.Name, in, scalars, before, results); err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	for _, r := range results {
+		c.rows = append(c.rows, Row{f.Name, r.name, r.want.of(r.got), largest(r.got, r.want.value)})
+	}
+	return nil
 }
 
 // copyStates gives both programs the reference's states, rounded to their types.
 func (c *comparison) copyStates() (map[string][]byte, error) {
+	all, err := c.readStates()
+	if err != nil {
+		return nil, err
+	}
+	return all, errors.Join(write(c.reference, all), write(c.device, all))
+}
+
+// readStates is the reference's states.
+func (c *comparison) readStates() (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, s := range c.manifest.States {
 		all[s.Name] = make([]byte, s.Bytes())
 		if err := c.reference.ReadState(s.Name, all[s.Name]); err != nil {
 			return nil, err
 		}
-		for _, p := range []runtime.Program{c.reference, c.device} {
-			if err := p.WriteState(s.Name, all[s.Name]); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return all, nil
 }
 
-// compareStates compares the states that either program has changed.
-func (c *comparison) compareStates(function string, before map[string][]byte) error {
+// result is an output of a function, or a state that it changed.
+type result struct {
+	name  string
+	state bool
+	got   []float64
+	want  *expected
+}
+
+func newResult(v artifact.Value, got, want []byte, tolerance float64) result {
+	numbers := func(data []byte) []float64 {
+		return formats.Tensor{DType: v.DType, Shape: v.Shape, Data: data}.Float64s()
+	}
+	return result{name: v.Name, got: numbers(got), want: &expected{value: numbers(want), tolerance: tolerance}}
+}
+
+// changedStates is the states that either program has changed.
+func (c *comparison) changedStates(function string, before map[string][]byte) (list []result, err error) {
 	for _, s := range c.manifest.States {
 		if function == "init" && !s.Persist {
 			continue // written by the first accumulation
 		}
 		got, want := make([]byte, s.Bytes()), make([]byte, s.Bytes())
 		if err := c.device.ReadState(s.Name, got); err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.reference.ReadState(s.Name, want); err != nil {
-			return err
+			return nil, err
 		}
 		if !slices.Equal(got, before[s.Name]) || !slices.Equal(want, before[s.Name]) {
-			c.add(function, s.Value, got, want)
+			r := newResult(s.Value, got, want, c.tolerance)
+			r.state = true
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// round calls a function with roundings, from the states before, if there are results that are off otherwise.
+func (c *comparison) round(function string, in map[string]runtime.Array, s runtime.Scalars, before map[string][]byte, results []result) error {
+	reference, ok := c.reference.(ref.Program)
+	off := func() bool {
+		return slices.ContainsFunc(results, func(r result) bool { return r.want.of(r.got).Off() })
+	}
+	if !ok || !off() {
+		return nil
+	}
+	after, err := c.readStates()
+	if err != nil {
+		return err
+	}
+	if err := write(reference, before); err != nil {
+		return err
+	}
+	for i := 0; i < draws && off(); i++ {
+		r := &rounding{random: c.random, terms: 1}
+		out, states, err := reference.CallChanged(function, in, s, r.change)
+		if err != nil {
+			return err
+		}
+		for _, x := range results {
+			rounded := out[x.name]
+			if x.state {
+				rounded = states[x.name]
+			}
+			if rounded != nil {
+				x.want.growth = growth(r.terms)
+				x.want.add(rounded.Data)
+			}
+		}
+	}
+	return write(reference, after)
+}
+
+func write(p runtime.Program, states map[string][]byte) error {
+	for name, data := range states {
+		if err := p.WriteState(name, data); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func (c *comparison) add(function string, v artifact.Value, got, want []byte) {
-	row := Row{Function: function, Name: v.Name}
-	x := formats.Tensor{DType: v.DType, Shape: v.Shape, Data: got}.Float64s()
-	y := formats.Tensor{DType: v.DType, Shape: v.Shape, Data: want}.Float64s()
-	row.Elements, row.Relative, row.Largest = len(y), relative(x, y), largest(x, y)
-	c.rows = append(c.rows, row)
-}
-
-// relative is norm(x - y) / norm(y), 0 where both are 0. Equal infinities and NaN in both places are no difference.
-func relative(x, y []float64) float64 { return ratio(distances(x, y)) }
-
-// distances is norm(x - y) and norm(y), of the elements of y that are finite.
-func distances(x, y []float64) (difference, norm float64) {
-	for i := range y {
-		d := distance(x[i], y[i])
-		difference += d * d
-		if !math.IsNaN(y[i]) && !math.IsInf(y[i], 0) {
-			norm += y[i] * y[i]
-		}
-	}
-	return math.Sqrt(difference), math.Sqrt(norm)
-}
-
-// ratio is x / y, 0 where x is.
-func ratio(x, y float64) float64 {
-	if x == 0 {
-		return 0
-	}
-	return x / y
 }
 
 func largest(x, y []float64) float64 {
@@ -165,14 +216,4 @@ func largest(x, y []float64) float64 {
 		most = math.Max(most, distance(x[i], y[i]))
 	}
 	return most
-}
-
-func distance(x, y float64) float64 {
-	switch {
-	case x == y, math.IsNaN(x) && math.IsNaN(y):
-		return 0
-	case math.IsNaN(x), math.IsNaN(y):
-		return math.Inf(1)
-	}
-	return math.Abs(x - y)
 }

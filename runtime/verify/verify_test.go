@@ -107,7 +107,7 @@ func (l *line) Call(fn string, in map[string]runtime.Array, s runtime.Scalars) (
 func TestFaultsAreFound(t *testing.T) {
 	for _, fault := range []string{"", "init", "accumulate", "apply", "eval", "pick"} {
 		device, reference := newLine(fault), newLine("")
-		rows, err := Compare(device, reference, 1)
+		rows, err := Compare(device, reference, 1e-4, 1)
 		require.NoError(t, err)
 		require.Equal(t, []string{"init", "accumulate", "accumulate", "apply", "eval", "pick"}, device.calls)
 		require.Equal(t, []float64{1, 0}, device.firsts)
@@ -115,9 +115,10 @@ func TestFaultsAreFound(t *testing.T) {
 		for _, r := range rows {
 			names = append(names, r.Function+" "+r.Name)
 			if r.Function == fault {
-				require.True(t, r.Relative > 1e-8 && r.Relative < 0.1, "%s with a fault in %s: %g", r.Name, fault, r.Relative)
+				require.True(t, r.Relative() > 1e-8 && r.Relative() < 0.1, "%s with a fault in %s: %g", r.Name, fault, r.Relative())
+				require.True(t, r.Off() == (r.Relative() > 1e-4))
 			} else {
-				require.Zero(t, r.Relative, "%s of %s with a fault in %q", r.Name, r.Function, fault)
+				require.Zero(t, r.Relative(), "%s of %s with a fault in %q", r.Name, r.Function, fault)
 			}
 		}
 		require.Equal(t, []string{"init w", "accumulate sum", "accumulate sum", "apply w", "eval x", "pick most"}, names)
@@ -128,14 +129,14 @@ func TestFaultsAreFound(t *testing.T) {
 func TestErrorsSayWhose(t *testing.T) {
 	device, reference := newLine(""), newLine("")
 	device.fail = "apply"
-	_, err := Compare(device, reference, 1)
+	_, err := Compare(device, reference, 1e-4, 1)
 	require.EqualError(t, err, "apply: device lost")
 	reference.fail = "eval"
 	device.fail = ""
-	_, err = Compare(device, reference, 1)
+	_, err = Compare(device, reference, 1e-4, 1)
 	require.EqualError(t, err, "eval: reference: device lost")
 	device.manifest.Functions = device.manifest.Functions[:3]
-	_, err = Compare(device, newLine(""), 1)
+	_, err = Compare(device, newLine(""), 1e-4, 1)
 	require.EqualError(t, err, "the program has no function eval")
 }
 
@@ -156,7 +157,7 @@ func TestDistances(t *testing.T) {
 		{[]float64{-inf, 1}, []float64{inf, 1}, inf, inf},
 		{nil, nil, 0, 0},
 	} {
-		require.InDelta(t, c.relative, relative(c.x, c.y), 1e-15, "%v %v", c.x, c.y)
+		require.InDelta(t, c.relative, (&expected{value: c.y}).of(c.x).Relative(), 1e-15, "%v %v", c.x, c.y)
 		require.Equal(t, c.largest, largest(c.x, c.y), "%v %v", c.x, c.y)
 	}
 }

@@ -55,7 +55,7 @@ train awkward {
 				r, err := driver.Compile("awkward.blu", []byte(src), driver.Options{Target: "cpu", Set: sizes})
 				require.NoError(t, err)
 				for _, row := range kernelRows(t, r.Artifact) {
-					require.False(t, row.Off, "%s: %+v", row.Kernel, row)
+					require.False(t, row.Off(), "%s: %+v", row.Kernel, row)
 				}
 			})
 		}

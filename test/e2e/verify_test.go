@@ -26,7 +26,7 @@ func TestKernelsWithinBounds(t *testing.T) {
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			for _, r := range kernelRows(t, example(t, m.file, m.set)) {
-				require.False(t, r.Off, "%s: %+v", r.Kernel, r)
+				require.False(t, r.Off(), "%s: %+v", r.Kernel, r)
 				require.Positive(t, r.Checked, r.Kernel)
 			}
 		})
@@ -58,7 +58,7 @@ func TestBrokenKernelsAreNamed(t *testing.T) {
 			a, name := mutate(t, whole, m.kernel, m.old, m.new)
 			var off []string
 			for _, r := range kernelRows(t, a) {
-				if r.Off {
+				if r.Off() {
 					off = append(off, r.Kernel)
 				}
 			}

@@ -1,0 +1,176 @@
+package verify
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"blutrain/ir"
+	"blutrain/runtime/ref"
+)
+
+// How far a result computed in float32 may be from the exact one follows from what rounding would do to it. An error e of a
+// result y is within bounds when
+//
+//	norm(e) <= 8 sqrt(n) max(u norm(y), norm(y' - y))
+//
+// with u = 2^-24, the unit roundoff of float32; y' the same function in float64, but with every argument and every
+// intermediate result changed by a random u or -u of itself (Monte Carlo arithmetic: Parker, 1997), which is what rounding
+// would do to it, cancellation and all: the bound of a sum that is exactly zero follows from the size of its terms; and n the
+// largest number of terms in one of its sums, since the rounding errors of a sum that is added up one after the other grow with
+// the square root of their number. Bounds are not met by chance: a wrong constant, index or operation is off by orders of magnitude.
+//
+// An element that such changes make infinite or no number, or the contrary, is loose: sqrt(x - y) at x = y, say. Nothing
+// follows for it, so it is left out of both norms, and counted.
+
+// roundoff is the unit roundoff of float32.
+const roundoff = 1.0 / (1 << 24)
+
+// rounding makes evaluations with random roundings.
+type rounding struct {
+	random *rand.Rand
+	terms  int64 // the largest number of terms in a sum that was evaluated
+}
+
+// change is a ref.Change.
+func (r *rounding) change(op *ir.Op, x *ir.Tensor) *ir.Tensor {
+	if op != nil {
+		r.terms = max(r.terms, terms(op))
+		if !rounds(op) {
+			return x
+		}
+	}
+	return jittered(x, r.random)
+}
+
+var _ ref.Change = (&rounding{}).change
+
+// growth is the factor of a bound for sums of n terms.
+func growth(n int64) float64 { return 8 * math.Sqrt(float64(n)) }
+
+// rounds reports whether the results of an operation are rounded: computed, not chosen, moved or counted.
+func rounds(op *ir.Op) bool {
+	switch op.Def().Name {
+	case "select", "gather", "pad", "concat", "slice", "constant", "iota", "max", "min", "neg", "abs", "reduce_max", "reduce_min":
+		return false
+	}
+	return !op.Has(ir.View)
+}
+
+// jittered is a tensor of floating-point numbers with every element changed by a unit roundoff of itself, up or down.
+func jittered(t *ir.Tensor, r *rand.Rand) *ir.Tensor {
+	if !ir.IsFloat(t.Elem) {
+		return t
+	}
+	j := &ir.Tensor{Shape: t.Shape, Elem: t.Elem, Data: make([]float64, len(t.Data))}
+	factors := [2]float64{1 + roundoff, 1 - roundoff}
+	var bits uint64
+	for i, v := range t.Data {
+		if i%64 == 0 {
+			bits = r.Uint64()
+		}
+		j.Data[i] = v * factors[bits>>(i%64)&1]
+	}
+	return j
+}
+
+// terms is the largest number of terms in a sum that an operation adds up: at most as many elements of an operand as there
+// are for each element of the smallest result, or, where it has an inner dimension that no result shows, as that is long.
+func terms(op *ir.Op) int64 {
+	if op.Has(ir.View) || op.Has(ir.Terminator) || op.Has(ir.Elementwise) {
+		return 1
+	}
+	smallest := int64(math.MaxInt64)
+	for _, r := range op.Results() {
+		smallest = min(smallest, max(1, ir.NumElements(r.Shape())))
+	}
+	most := int64(1)
+	for _, v := range op.Operands() {
+		most = max(most, ir.NumElements(v.Shape())/smallest)
+		for _, n := range v.Shape() {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// expected is what a result should be, and what is known of how rounding moves it.
+type expected struct {
+	value     []float64
+	tolerance float64 // what is allowed in proportion to it in any case
+	growth    float64 // 8 sqrt(n); 0 where nothing is known to be rounded
+	response  float64 // the largest norm(y' - y) of the evaluations that were added
+	loose     []bool  // by element; nil: none is
+}
+
+// add takes note of an evaluation with roundings.
+func (e *expected) add(rounded []float64) {
+	sum := 0.0
+	for i, y := range e.value {
+		d := distance(rounded[i], y)
+		if math.IsInf(d, 1) {
+			if e.loose == nil {
+				e.loose = make([]bool, len(e.value))
+			}
+			e.loose[i] = true
+			continue
+		}
+		sum += d * d
+	}
+	e.response = math.Max(e.response, math.Sqrt(sum))
+}
+
+// Error is how far the elements of a result are from what they should be, and how far they may be, all in the Euclidean norm.
+type Error struct {
+	Elements int
+	Loose    int     // elements for which nothing follows from the function in float64
+	Norm     float64 // of what the others should be
+	Error    float64 // of the difference
+	Bound    float64 // for Error
+}
+
+// Off reports whether the error is beyond its bound.
+func (e Error) Off() bool { return !(e.Error <= e.Bound) }
+
+// Relative is the error in proportion to what should be: +Inf where that is zero and the error isn't.
+func (e Error) Relative() float64 { return ratio(e.Error, e.Norm) }
+
+// Share is the error in proportion to its bound.
+func (e Error) Share() float64 { return ratio(e.Error, e.Bound) }
+
+// of is the error of a result.
+func (e *expected) of(got []float64) Error {
+	r := Error{Elements: len(e.value)}
+	for i, y := range e.value {
+		if e.loose != nil && e.loose[i] {
+			r.Loose++
+			continue
+		}
+		d := distance(got[i], y)
+		r.Error += d * d
+		if !math.IsNaN(y) && !math.IsInf(y, 0) {
+			r.Norm += y * y
+		}
+	}
+	r.Error, r.Norm = math.Sqrt(r.Error), math.Sqrt(r.Norm)
+	r.Bound = math.Max(e.tolerance*r.Norm, e.growth*math.Max(roundoff*r.Norm, e.response))
+	return r
+}
+
+// ratio is x / y, 0 where x is.
+func ratio(x, y float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	return x / y
+}
+
+// distance is 0 for equal infinities and for two that are no numbers, +Inf where only one is a number.
+func distance(x, y float64) float64 {
+	switch {
+	case x == y, math.IsNaN(x) && math.IsNaN(y):
+		return 0
+	case math.IsNaN(x), math.IsNaN(y):
+		return math.Inf(1)
+	}
+	return math.Abs(x - y)
+}
