@@ -55,6 +55,10 @@ func (c *compilation) checkLate(next int) error {
 	if (c.Recompute != "" || c.Budget != 0) && next > chooses {
 		return optionErrorf("%s is past the phase %s, in which it is chosen what is recomputed", c.file, c.phases[chooses].Name)
 	}
+	shards := slices.IndexFunc(c.phases, func(p Phase) bool { return p.Sharded != "" })
+	if c.Sharding.given() && next > shards {
+		return optionErrorf("%s is past the phase %s, in which programs are sharded", c.file, c.phases[shards].Name)
+	}
 	return nil
 }
 
@@ -82,6 +86,11 @@ func (c *compilation) checkNames() error {
 	}
 	if c.Budget != 0 && c.Recompute != "" {
 		return optionErrorf("a memory budget chooses what is recomputed: it can't be combined with the mode %s", c.Recompute)
+	}
+	if c.Sharding.given() {
+		if _, err := c.Sharding.parse(); err != nil {
+			return err
+		}
 	}
 	c.phases = phasesOf(c.Target)
 	if c.CompileTo != "" && c.index(c.CompileTo) < 0 {

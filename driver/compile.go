@@ -33,6 +33,7 @@ type Options struct {
 	Arch      string             // one that the target has; "" is its default
 	Recompute string             // none, auto or full; "" is auto
 	Budget    int64              // bytes a function may use, states included; recomputation is chosen to stay within. 0: no limit
+	Sharding                     // between ranks
 	Set       map[string]float64 // arguments of the model and sizes of the batch that replace those in its text
 	Truths    map[string]bool    // the same for arguments that are truth values
 	CompileTo string             // the last phase; "" is all of them
@@ -167,7 +168,7 @@ func ReadModule(c *ir.Context, file string, src []byte) (*ir.Op, error) {
 func (c *compilation) phase(i int) error {
 	p := c.phases[i]
 	if p.Passes != "" {
-		pl, err := passes.ParsePipeline(Passes(), "builtin.module("+c.Pipeline(p.Passes)+")")
+		pl, err := passes.ParsePipeline(Passes(), "builtin.module("+c.Pipeline(p)+")")
 		if err != nil {
 			return fmt.Errorf("phase %s: %w", p.Name, err)
 		}
@@ -201,13 +202,18 @@ func (c *compilation) phase(i int) error {
 	return c.dump(i)
 }
 
-// Pipeline puts the options into a phase's passes.
-func (o Options) Pipeline(passes string) string {
+// Pipeline is a phase's passes with the options put in.
+func (o Options) Pipeline(p Phase) string {
+	text := p.Passes
+	if o.Mesh != "" && p.Sharded != "" {
+		text = p.Sharded
+	}
 	recompute := "mode=" + cmp.Or(o.Recompute, "auto")
 	if o.Budget != 0 {
 		recompute = fmt.Sprintf("budget=%d", o.Budget)
 	}
-	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$ARCH", o.Arch, "$ALIGN", fmt.Sprint(alignment(o.Target)), "$RECOMPUTE", recompute).Replace(passes)
+	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$ARCH", o.Arch, "$ALIGN", fmt.Sprint(alignment(o.Target)), "$RECOMPUTE", recompute,
+		"$MESH", o.passOptions(), "$BUCKET", fmt.Sprint(cmp.Or(o.Bucket, bucketSize))).Replace(text)
 }
 
 // dumpSuffix is what dump adds to a name.

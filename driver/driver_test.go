@@ -49,7 +49,7 @@ func TestTables(t *testing.T) {
 			require.False(t, seen[p.Name], "%s: %s", target.Name, p.Name)
 			seen[p.Name] = true
 			if p.Passes != "" {
-				all = append(all, o.Pipeline(p.Passes))
+				all = append(all, o.Pipeline(p))
 			}
 		}
 		_, err := passes.ParsePipeline(driver.Passes(), "builtin.module("+strings.Join(all, ",")+")")

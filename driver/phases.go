@@ -22,7 +22,7 @@ var Phases = []Phase{
 	{Name: "train", Summary: "the functions of training, forward and backward, as pure programs with explicit state",
 		Passes: "train"},
 	{Name: "graph", Summary: "folded, deduplicated, precision chosen, recomputation chosen",
-		Passes: "canonicalize,cse,precision{mode=$PRECISION target=$TARGET},canonicalize,cse,dce,recompute{$RECOMPUTE}"},
+		Passes: graphPasses, Sharded: "shard{$MESH}," + graphPasses + ",bucket{size=$BUCKET},overlap"},
 	{Name: "kernels", Summary: "operations grouped into kernels", Targets: []string{"cpu", "cuda"},
 		Passes: "keep-step,kernels{target=$TARGET},cse"},
 	{Name: "buffers", Summary: "values placed in memory: lifetimes, in-place, one static arena plan", Targets: []string{"cpu", "cuda"},
@@ -34,11 +34,14 @@ var Phases = []Phase{
 	{Name: "binary", Summary: "the artifact", Run: (*compilation).binary},
 }
 
+const graphPasses = "canonicalize,cse,precision{mode=$PRECISION target=$TARGET},canonicalize,cse,dce,recompute{$RECOMPUTE}"
+
 // Phase is one row. What it leaves is in the form that its summary says, and the module's attribute blu.phase has its name.
 type Phase struct {
 	Name, Summary string
 	Targets       []string // those that have the phase; nil: all
-	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN and $RECOMPUTE stand for options
+	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN, $RECOMPUTE, $MESH and $BUCKET stand for options
+	Sharded       string   // what runs instead for a mesh of ranks, unless ""
 	Run           func(*compilation) error
 }
 

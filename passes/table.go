@@ -32,6 +32,14 @@ var Table = []Pass{
 	{Name: "shard", Summary: "make the functions of training those of one rank of a mesh", Run: With(shardProgram),
 		Options: ShardOptions{CP: 1, Context: dtms.Contexts[0]},
 		After:   []After{{"inline", "what a value is a part of is followed through straight-line code"}}},
+	{Name: "bucket", Summary: "put collectives together in the order in which their operands are ready", Run: With(bucketCollectives),
+		Options: BucketOptions{Size: 25 << 20},
+		After: []After{
+			{"shard", "it makes the collectives"},
+			{"recompute", "when a value is ready depends on when it is computed"},
+		}},
+	{Name: "overlap", Summary: "start collectives early and wait for them late", Run: Plain(overlapCollectives),
+		After: []After{{"bucket", "a collective under way can't be put together with others"}}},
 }
 
 // Pass is one row of a table.

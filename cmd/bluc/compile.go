@@ -18,6 +18,10 @@ type compileCmd struct {
 	Precision    string       `placeholder:"PRECISION" help:"${precisions}"`
 	Recompute    string       `placeholder:"MODE" help:"What of the forward pass is computed again in the backward pass: none, auto (the default: what is cheap), full (all but the values between layers)."`
 	MemoryBudget passes.Bytes `placeholder:"SIZE" help:"Choose what is recomputed so that every function stays within this memory, states included: 6GiB, 512MiB; 0: no limit."`
+	Mesh         string       `placeholder:"AXES" help:"Make the program of one rank of many: dp (any number that share the batch), dp=4, cp=2 (that share each sequence), or both: dp,cp=2."`
+	Zero         int          `enum:"0,1" default:"0" placeholder:"LEVEL" help:"1: cut gradients and optimizer state into shards, one a rank of --mesh; 0, the default: every rank has all."`
+	Context      string       `placeholder:"WAY" help:"How ranks that share a sequence share attention: ring (the default), ulysses, gather."`
+	BucketSize   passes.Bytes `placeholder:"SIZE" help:"How much is communicated in one call: 25MiB is the default."`
 	Set          settings     `placeholder:"NAME=VALUE,..." help:"Arguments of the model and sizes of the batch."`
 	CompileTo    string       `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
 	DumpPhasesTo string       `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
@@ -42,6 +46,7 @@ func (c *compileCmd) Run(s *streams) error {
 	rec := c.recorder(c.File, src, c.printFlags)
 	r, err := driver.Compile(c.File, src, driver.Options{
 		Target: c.Target, Arch: c.Arch, Precision: c.Precision, Recompute: c.Recompute, Budget: int64(c.MemoryBudget), Set: c.Set.numbers, Truths: c.Set.truths,
+		Sharding:  driver.Sharding{Mesh: c.Mesh, Zero: c.Zero, Context: c.Context, Bucket: int64(c.BucketSize)},
 		CompileTo: c.CompileTo, DumpDir: c.DumpPhasesTo, Passes: cfg,
 		Record: rec,
 	})

@@ -30,6 +30,9 @@ func (passesCmd) Run(s *streams) error {
 		if p.Passes != "" {
 			line += ": " + p.Passes
 		}
+		if p.Sharded != "" {
+			line += "; with a mesh: " + p.Sharded
+		}
 		fmt.Fprintf(s.out, "  %-14s %s\n", p.Name, line)
 	}
 	fmt.Fprintln(s.out, "\n$TARGET and the like stand for what the options of bluc compile say.")

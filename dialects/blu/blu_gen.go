@@ -82,13 +82,24 @@ func (op StateOp) Persist() bool {
 	return op.Attrs().Bool("persist")
 }
 
+// Shard is the attribute "shard": of what it is a rank's shard: `group` and `ranks` that share it, `shape` of the whole.
+func (op StateOp) Shard() (value *ir.DictAttr, ok bool) {
+	if op.Attr("shard") == nil {
+		return value, false
+	}
+	return op.Attr("shard").(*ir.DictAttr), true
+}
+
 // State makes a blu.state: named storage of the training program: a gradient sum, an optimizer moment, an accumulator.
-func (b *Builder) State(symName string, typeAttr ir.Type, role string, persist bool) StateOp {
+func (b *Builder) State(symName string, typeAttr ir.Type, role string, persist bool, shard ir.Attr) StateOp {
 	attrs := []ir.NamedAttr{
 		{Name: "sym_name", Value: b.Ctx.String(symName)},
 		{Name: "type", Value: b.Ctx.TypeAttr(typeAttr)},
 		{Name: "role", Value: b.Ctx.String(role)},
 		{Name: "persist", Value: b.Ctx.Bool(persist)},
+	}
+	if shard != nil {
+		attrs = append(attrs, ir.NamedAttr{Name: "shard", Value: shard})
 	}
 	op := b.CreateState(State, ir.OpState{Operands: nil, Attrs: attrs, Regions: 0})
 	return StateOp{op}

@@ -50,12 +50,14 @@ var State = define(ir.OpDef{
 	Name:    "state",
 	Summary: "named storage of the training program: a gradient sum, an optimizer moment, an accumulator",
 	Description: "Storage that lives as long as the program and starts as zeros. States that `persist` belong in a checkpoint; the others " +
-		"are rewritten before they are read at every step.",
+		"are rewritten before they are read at every step. One with `shard` holds a part of a tensor: its elements in row-major order are cut into " +
+		"as many equal blocks as there are ranks, with zeros behind them so that they divide, and each rank has its block.",
 	Attrs: []ir.AttrDef{
 		{Name: "sym_name", Kind: ir.StringKind, Doc: "name: grads/wte, adamw.m/wte, loss_sum"},
 		{Name: "type", Kind: ir.TypeKind, Doc: "tensor type"},
 		{Name: "role", Kind: ir.StringKind, Doc: "gradient, optimizer or accumulator"},
 		{Name: "persist", Kind: ir.BoolKind, Doc: "whether a checkpoint holds it"},
+		{Name: "shard", Kind: ir.DictKind, Optional: true, Doc: "of what it is a rank's shard: `group` and `ranks` that share it, `shape` of the whole"},
 	},
 	Traits: ir.Symbol,
 	Verify: verifyState,
@@ -107,6 +109,25 @@ func verifyState(op *ir.Op) error {
 	}
 	if !slices.Contains([]string{RoleGradient, RoleOptimizer, RoleAccumulator}, op.Attrs().Str("role")) {
 		return op.Errorf("state @%s: there is no role %q", ir.SymName(op), op.Attrs().Str("role"))
+	}
+	return verifyShard(op)
+}
+
+// verifyShard holds a shard to the size that the whole and the number of ranks give.
+func verifyShard(op *ir.Op) error {
+	d, ok := op.Attr("shard").(*ir.DictAttr)
+	if !ok {
+		return nil
+	}
+	at := ir.Attrs(d.Entries)
+	ranks, _ := at.Int("ranks")
+	shape, given := at.Get("shape").(*ir.DenseArrayAttr)
+	if at.Str("group") == "" || ranks < 1 || !given || !kinds.AnyTensor.OK(&ir.TensorType{Shape: shape.Ints, Elem: storageType(op).Elem}) {
+		return op.Errorf("state @%s: shard needs a group, a number of ranks and the shape of the whole", ir.SymName(op))
+	}
+	size := (ir.NumElements(shape.Ints) + ranks - 1) / ranks
+	if t := storageType(op); len(t.Shape) != 1 || t.Shape[0] != size {
+		return op.Errorf("state @%s: its type is %s, a shard of %v for one of %d ranks has %d elements", ir.SymName(op), t, shape.Ints, ranks, size)
 	}
 	return nil
 }

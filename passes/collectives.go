@@ -3,6 +3,8 @@ package passes
 import (
 	"blutrain/dialects/dtms"
 	"blutrain/ir"
+	"blutrain/passes/bucket"
+	"blutrain/passes/overlap"
 	"blutrain/passes/shard"
 )
 
@@ -20,4 +22,27 @@ func shardProgram(s *State, op *ir.Op, o ShardOptions) error {
 		return op.Errorf("shard works on a module, since storage and functions change together")
 	}
 	return shard.Run(s.Ctx, op, dtms.Mesh{DP: o.DP, CP: o.CP, Zero: o.Zero, Context: o.Context}, s.Visit)
+}
+
+// BucketOptions are the options of the pass bucket.
+type BucketOptions struct {
+	Size Bytes `help:"bytes of tensors that one call communicates at most, unless it is a single tensor"`
+}
+
+// bucketCollectives puts collectives together.
+func bucketCollectives(s *State, op *ir.Op, o BucketOptions) error {
+	if op.Name() != "builtin.module" {
+		return op.Errorf("bucket works on a module")
+	}
+	bucket.Run(s.Ctx, op, int64(o.Size), s.Visit)
+	return nil
+}
+
+// overlapCollectives splits collectives into starts and waits.
+func overlapCollectives(s *State, op *ir.Op) error {
+	if op.Name() != "builtin.module" {
+		return op.Errorf("overlap works on a module")
+	}
+	overlap.Run(s.Ctx, op, s.Visit)
+	return nil
 }

@@ -1,0 +1,102 @@
+// Package bucket puts collectives together, so that the time to begin a call and the latency of the network are paid once
+// for many tensors. The order is that in which the tensors are ready, which for gradients is from the last layer to the
+// first, and buckets are bounded, so that the first can be under way while the rest is computed (Li et al., PyTorch
+// Distributed: Experiences on Accelerating Data Parallel Training, 2020).
+package bucket
+
+import (
+	"slices"
+
+	"blutrain/dialects/dtms"
+	"blutrain/dialects/fn"
+	"blutrain/ir"
+	"blutrain/passes/internal/place"
+)
+
+// Run puts together the sums and gathers of every function, in buckets of no more than size bytes of operands; what is larger
+// by itself is alone. Nothing is put off that is needed before the last of its bucket is ready.
+func Run(c *ir.Context, module *ir.Op, size int64, visit func(*ir.Op)) {
+	for op := range module.Body().Ops() {
+		if op.Is(fn.Func) {
+			for _, b := range op.Region(0).Blocks() {
+				block(c, b, size, visit)
+			}
+		}
+	}
+}
+
+// kind is what members of a bucket have in common.
+type kind struct {
+	def   *ir.OpDef
+	group string
+	ranks int64
+	elem  ir.Type
+}
+
+func kindOf(op *ir.Op) kind {
+	c := dtms.CallOf(op)
+	return kind{op.Def(), c.Group, c.Ranks, c.Elem}
+}
+
+// merges reports whether an operation may become part of a bucket. The others are steps of a chain, and wait for each other.
+func merges(op *ir.Op) bool {
+	return op.Is(dtms.AllReduce) || op.Is(dtms.ReduceScatter) || op.Is(dtms.AllGather)
+}
+
+// block does one block.
+func block(c *ir.Context, b *ir.Block, size int64, visit func(*ir.Op)) {
+	var ops []*ir.Op
+	for op := range b.Ops() {
+		if merges(op) {
+			ops = append(ops, op)
+		}
+	}
+	for _, op := range ops {
+		visit(op)
+		place.Prepare(op)
+		place.After(op, place.Ready(op))
+	}
+	slices.SortStableFunc(ops, func(a, b *ir.Op) int {
+		if a.IsBefore(b) {
+			return -1
+		}
+		return 1
+	})
+	open := map[kind]*ir.Op{}
+	for _, op := range ops {
+		visit(op)
+		k := kindOf(op)
+		into := open[k]
+		if into == nil || dtms.CallOf(into).Bytes()+dtms.CallOf(op).Bytes() > size || !joins(into, op) {
+			open[k] = op
+			continue
+		}
+		open[k] = join(c, into, op)
+	}
+}
+
+// joins reports whether a bucket is needed only after op, which comes after it and may depend on it.
+func joins(bucket, op *ir.Op) bool {
+	need, settle := place.FirstNeed(bucket)
+	if need == op || need.IsBefore(op) {
+		return false
+	}
+	for _, v := range op.Operands() {
+		if slices.Contains(settle, v.Op()) {
+			return false
+		}
+	}
+	return true
+}
+
+// join adds op to a bucket, at op's place.
+func join(c *ir.Context, bucket, op *ir.Op) *ir.Op {
+	_, settle := place.FirstNeed(bucket)
+	b := ir.NewBuilder(c, nil).Before(op).At(c.Fused(bucket.Loc(), op.Loc()))
+	all := b.Create(op.Def(), append(bucket.Operands(), op.Operands()...), op.Attrs()...)
+	place.Settle(settle, op)
+	n := bucket.NumResults()
+	bucket.ReplaceWith(all.Results()[:n]...)
+	op.ReplaceWith(all.Results()[n:]...)
+	return all
+}
