@@ -17,6 +17,7 @@ const (
 	AllGather
 	Broadcast
 	AllToAll
+	Permute
 	Barrier
 	Split
 	Send
@@ -26,7 +27,7 @@ const (
 
 var opNames = [opEnd]string{
 	AllReduce: "all-reduce", ReduceScatter: "reduce-scatter", AllGather: "all-gather", Broadcast: "broadcast",
-	AllToAll: "all-to-all", Barrier: "barrier", Split: "split", Send: "send", Recv: "receive",
+	AllToAll: "all-to-all", Permute: "permute", Barrier: "barrier", Split: "split", Send: "send", Recv: "receive",
 }
 
 // Valid reports whether o is one of the operations.
@@ -59,6 +60,7 @@ func Ops() []Op {
 //	AllGather      In: c, Out: n*c        Out = everyone's In by rank; In may be this rank's block of Out
 //	Broadcast      Out: c                 Out of rank Peer is copied to all
 //	AllToAll       In: n*c, Out: n*c      block j of In goes to rank j, block j of Out comes from it; no overlap
+//	Permute        In: c, Out: c          In goes to rank (r + Peer) mod n, Out comes from rank (r - Peer) mod n; no overlap
 //	Barrier                               returns when all ranks have begun it
 //	Send           In: c                  to rank Peer, which must receive as many of the same type
 //	Recv           Out: c                 from rank Peer; sends and receives of a pair of ranks match in order
@@ -74,7 +76,7 @@ type Call struct {
 // Count is the number of elements c in the table of [Call], on which all ranks must agree.
 func (c Call) Count() int64 {
 	switch c.Op {
-	case AllReduce, AllGather, Send:
+	case AllReduce, AllGather, Permute, Send:
 		return c.In.count
 	case ReduceScatter, Broadcast, Recv:
 		return c.Out.count
@@ -105,6 +107,8 @@ func Describe(op Op, d formats.DType, count int64, peer int) string {
 		return op.String()
 	case Broadcast:
 		return fmt.Sprintf("broadcast of %d %s from rank %d", count, d, peer)
+	case Permute:
+		return fmt.Sprintf("permute by %d of %d %s", peer, count, d)
 	case Send:
 		return fmt.Sprintf("send of %d %s to rank %d", count, d, peer)
 	case Recv:
@@ -184,6 +188,13 @@ func (c Call) checkShape(rank, size int) error {
 		if in.count != out.count || in.count%n != 0 {
 			return fmt.Errorf("input has %d elements, output %d: equal multiples of %d ranks expected", in.count, out.count, size)
 		}
+	case Permute:
+		if in.count != out.count {
+			return fmt.Errorf("input has %d elements, output %d", in.count, out.count)
+		}
+		if c.Peer < 0 || c.Peer >= size {
+			return fmt.Errorf("a shift by %d among %d ranks", c.Peer, size)
+		}
 	case Broadcast, Send, Recv:
 		return c.checkPeer(rank, size)
 	case Barrier:
@@ -198,7 +209,7 @@ func (c Call) checkShape(rank, size int) error {
 	if c.Op == AllGather || c.Op == Split {
 		small = in
 	}
-	if in.overlaps(out) && (small.Address() != inPlace.Address() || c.Op == AllToAll) {
+	if in.overlaps(out) && (small.Address() != inPlace.Address() || c.Op == AllToAll || c.Op == Permute) {
 		return fmt.Errorf("input and output overlap")
 	}
 	return nil

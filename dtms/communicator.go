@@ -137,6 +137,11 @@ func (c *Communicator) AllToAll(ctx context.Context, in, out Memory) error {
 	return c.Start(ctx, Call{Op: AllToAll, In: in, Out: out}).Wait()
 }
 
+// Permute sends in to the rank that is shift further, around the ring of all ranks, and gets out from the one that is as far behind.
+func (c *Communicator) Permute(ctx context.Context, in, out Memory, shift int) error {
+	return c.Start(ctx, Call{Op: Permute, In: in, Out: out, Peer: shift}).Wait()
+}
+
 // Barrier returns when all ranks have called it.
 func (c *Communicator) Barrier(ctx context.Context) error {
 	return c.Start(ctx, Call{Op: Barrier}).Wait()

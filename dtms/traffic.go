@@ -10,7 +10,7 @@ type Volume struct {
 //
 // With N bytes in all (n ranks times the block where there are blocks), local, tcp and mpi send per rank, for N divisible by n:
 //
-//	all-reduce 2N(n-1)/n; reduce-scatter, all-gather, all-to-all N(n-1)/n;
+//	all-reduce 2N(n-1)/n; reduce-scatter, all-gather, all-to-all N(n-1)/n; permute N, unless a rank keeps it;
 //	broadcast 2N(n-1)/n from the root and N(n-2)/n from each other rank
 type Traffic [opEnd]Volume
 

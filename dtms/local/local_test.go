@@ -76,9 +76,11 @@ func TestOtherCalls(t *testing.T) {
 		call   func(c *dtms.Communicator) error
 		expect string
 	}{
-		"operation":     {4, 2, func(c *dtms.Communicator) error { return c.Barrier(ctx) }, "rank 2 called barrier as call 1, where ranks 0, 1 and 3 called all-reduce of 4 f32"},
-		"count":         {3, 0, allReduce(five()), "rank 0 called all-reduce of 5 f32 as call 1, where ranks 1 and 2 called all-reduce of 4 f32"},
-		"large count":   {3, 1, allReduce(dtms.Of(make([]float32, 1<<20))), "rank 1 called all-reduce of 1048576 f32 as call 1"},
+		"operation":   {4, 2, func(c *dtms.Communicator) error { return c.Barrier(ctx) }, "rank 2 called barrier as call 1, where ranks 0, 1 and 3 called all-reduce of 4 f32"},
+		"count":       {3, 0, allReduce(five()), "rank 0 called all-reduce of 5 f32 as call 1, where ranks 1 and 2 called all-reduce of 4 f32"},
+		"large count": {3, 1, allReduce(dtms.Of(make([]float32, 1<<20))), "rank 1 called all-reduce of 1048576 f32 as call 1"},
+		"shift": {3, 2, func(c *dtms.Communicator) error { return c.Permute(ctx, four(), four(), 2) },
+			"rank 2 called permute by 2 of 4 f32 as call 1"},
 		"element type":  {3, 1, allReduce(dtms.Of(make([]int32, 4))), "rank 1 called all-reduce of 4 i32 as call 1, where ranks 0 and 2 called all-reduce of 4 f32"},
 		"tie":           {2, 1, func(c *dtms.Communicator) error { return c.Broadcast(ctx, four(), 0) }, "rank 1 called broadcast of 4 f32 from rank 0 as call 1, where rank 0 called all-reduce of 4 f32"},
 		"another split": {4, 3, func(c *dtms.Communicator) error { _, err := c.Split(ctx, 0, 0); return err }, "rank 3 called split as call 1, where ranks 0-2 called all-reduce of 4 f32"},

@@ -75,28 +75,51 @@ func (e *engine) launch(c dtms.Call) int32 {
 		return e.lib.recv(out, count, kind, peer, e.comm, stream)
 	case dtms.AllToAll:
 		return e.allToAll(c)
+	case dtms.Permute:
+		return e.permute(c)
 	}
 	return success // a barrier is the roll call behind the stream's work: see Wait
 }
 
 func (e *engine) allToAll(c dtms.Call) int32 {
+	size := int64(e.Size())
+	block := c.In.Count() / size
+	return e.grouped(func(made func(code int32)) {
+		for r := range size {
+			made(e.sendTo(c, c.In.Slice(r*block, (r+1)*block), int(r)))
+			made(e.recvFrom(c, c.Out.Slice(r*block, (r+1)*block), int(r)))
+		}
+	})
+}
+
+// permute sends and receives in one group: neither waits for the other.
+func (e *engine) permute(c dtms.Call) int32 {
+	me, size := e.Rank(), e.Size()
+	return e.grouped(func(made func(code int32)) {
+		made(e.sendTo(c, c.In, (me+c.Peer)%size))
+		made(e.recvFrom(c, c.Out, (me+size-c.Peer)%size))
+	})
+}
+
+func (e *engine) sendTo(c dtms.Call, m dtms.Memory, rank int) int32 {
+	return e.lib.send(m.Address(), uintptr(m.Count()), dataTypes[c.DType()], int32(rank), e.comm, uintptr(c.Stream))
+}
+
+func (e *engine) recvFrom(c dtms.Call, m dtms.Memory, rank int) int32 {
+	return e.lib.recv(m.Address(), uintptr(m.Count()), dataTypes[c.DType()], int32(rank), e.comm, uintptr(c.Stream))
+}
+
+// grouped makes NCCL calls as one. The first that fails is what it returns.
+func (e *engine) grouped(calls func(made func(code int32))) int32 {
 	if code := e.lib.groupStart(); code != success {
 		return code
 	}
-	size := int64(e.Size())
-	block := c.In.Count() / size
 	var wrong int32
-	for r := range size {
-		in, out := c.In.Slice(r*block, (r+1)*block), c.Out.Slice(r*block, (r+1)*block)
-		for _, code := range []int32{
-			e.lib.send(in.Address(), uintptr(block), dataTypes[c.DType()], int32(r), e.comm, uintptr(c.Stream)),
-			e.lib.recv(out.Address(), uintptr(block), dataTypes[c.DType()], int32(r), e.comm, uintptr(c.Stream)),
-		} {
-			if wrong == 0 && code != success && code != inProgress {
-				wrong = code
-			}
+	calls(func(code int32) {
+		if wrong == 0 && code != success && code != inProgress {
+			wrong = code
 		}
-	}
+	})
 	if code := e.lib.groupEnd(); wrong == 0 {
 		wrong = code
 	}
@@ -168,6 +191,10 @@ func (t *traffic) count(c dtms.Call, n int64, root bool) {
 	case dtms.Broadcast:
 		if sent, received = bytes, bytes; root {
 			received = 0
+		}
+	case dtms.Permute:
+		if c.Peer != 0 {
+			sent, received = bytes, bytes
 		}
 	case dtms.Send:
 		sent = bytes

@@ -114,13 +114,15 @@ func TestCalls(t *testing.T) {
 		}
 		in, out, whole := []float32{1, 2, 3}, make([]float32, 3), make([]float32, 6)
 		half := []uint16{9, 8, 7, 6}
-		block, copied := make([]uint16, 2), make([]uint16, 4)
+		block, copied, turned := make([]uint16, 2), make([]uint16, 4), make([]float32, 3)
 		err := errors.Join(
 			run(dtms.Call{Op: dtms.AllReduce, In: on(in, formats.F32), Out: on(out, formats.F32)}),
 			run(dtms.Call{Op: dtms.AllGather, In: on(in, formats.F32), Out: on(whole, formats.F32)}),
 			run(dtms.Call{Op: dtms.ReduceScatter, In: on(half, formats.BF16), Out: on(block, formats.BF16)}),
 			run(dtms.Call{Op: dtms.Broadcast, Out: on(in, formats.F32), Peer: 1}),
 			run(dtms.Call{Op: dtms.AllToAll, In: on(half, formats.BF16), Out: on(copied, formats.BF16)}),
+			run(dtms.Call{Op: dtms.Permute, In: on(in, formats.F32), Out: on(turned, formats.F32)}),
+			run(dtms.Call{Op: dtms.Permute, In: on(in, formats.F32), Out: on(make([]float32, 3), formats.F32), Peer: 1}),
 			run(dtms.Call{Op: dtms.Barrier}),
 			run(dtms.Call{Op: dtms.Send, In: on(in, formats.F32), Peer: 1 - r}),
 			run(dtms.Call{Op: dtms.Recv, Out: on(make([]float32, 3), formats.F32), Peer: 1 - r}),
@@ -128,7 +130,7 @@ func TestCalls(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if out[2] != 3 || whole[3*r+1] != 2 || block[1] != half[2*r+1] || copied[2*r+1] != half[2*r+1] {
+		if out[2] != 3 || whole[3*r+1] != 2 || block[1] != half[2*r+1] || copied[2*r+1] != half[2*r+1] || turned[2] != in[2] {
 			return errors.New("the calls got other memory than they were given")
 		}
 		sub, err := c.Split(ctx, r, 0)

@@ -248,6 +248,9 @@ func (s *suite) moves() error {
 			if err := s.transposed(d, count, me); err != nil {
 				return err
 			}
+			if err := s.turned(d, count); err != nil {
+				return err
+			}
 		}
 	}
 	return s.c.Barrier(s.ctx)
@@ -265,6 +268,25 @@ func (s *suite) transposed(d formats.DType, count int64, me int) error {
 		return err
 	}
 	return s.expect("all-to-all", d, count, out, want, false)
+}
+
+// turned sends around the ring by every number of ranks, all calls under way at once.
+func (s *suite) turned(d formats.DType, count int64) error {
+	n, me := s.c.Size(), s.c.Rank()
+	terms, outs, calls := s.all(d, count), make([][]byte, n), make([]dtms.Pending, n)
+	for shift := range n {
+		outs[shift] = aligned(make([]byte, len(terms[0])))
+		calls[shift] = s.c.Start(s.ctx, dtms.Call{Op: dtms.Permute, In: dtms.Host(d, terms[me]), Out: dtms.Host(d, outs[shift]), Peer: shift})
+	}
+	for shift, call := range calls {
+		if err := call.Wait(); err != nil {
+			return err
+		}
+		if err := s.expect(fmt.Sprintf("permute by %d", shift), d, count, outs[shift], terms[(me+n-shift)%n], false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pairs sends around the ring, both directions at once, as ring attention does.
@@ -405,6 +427,9 @@ func (s *suite) traffic() error {
 	if err := s.c.AllToAll(s.ctx, dtms.Of(whole), dtms.Of(out)); err != nil {
 		return err
 	}
+	if err := s.c.Permute(s.ctx, dtms.Of(whole), dtms.Of(out), 1%int(n)); err != nil {
+		return err
+	}
 	if err := s.c.Broadcast(s.ctx, dtms.Of(whole), 0); err != nil {
 		return err
 	}
@@ -414,7 +439,11 @@ func (s *suite) traffic() error {
 	if me != 0 {
 		root = 4 * full / n * (n - 2)
 	}
-	for op, want := range map[dtms.Op]int64{dtms.AllReduce: 2 * part, dtms.ReduceScatter: part, dtms.AllGather: part, dtms.AllToAll: part, dtms.Broadcast: root} {
+	turned := 4 * full
+	if n == 1 {
+		turned = 0
+	}
+	for op, want := range map[dtms.Op]int64{dtms.Permute: turned, dtms.AllReduce: 2 * part, dtms.ReduceScatter: part, dtms.AllGather: part, dtms.AllToAll: part, dtms.Broadcast: root} {
 		if got := after.Of(op).Sent - before.Of(op).Sent; got != want {
 			return fmt.Errorf("%s: %d bytes sent, %d expected", op, got, want)
 		}
@@ -435,6 +464,8 @@ func (s *suite) refusals() error {
 		"no such root":          s.c.Broadcast(s.ctx, dtms.Of(five), n),
 		"itself":                s.c.Send(s.ctx, dtms.Of(five), s.c.Rank()),
 		"gathered count":        s.c.AllGather(s.ctx, dtms.Of(five), dtms.Of(make([]float32, 5*n+1))),
+		"shift":                 s.c.Permute(s.ctx, dtms.Of(five), dtms.Of(make([]float32, 5)), n),
+		"permuted in place":     s.c.Permute(s.ctx, dtms.Of(five), dtms.Of(five), 0),
 		"misaligned":            s.c.Broadcast(s.ctx, dtms.Host(formats.F32, dtms.Of(five).Data()[1:17]), 0),
 		"device memory":         s.c.Broadcast(s.ctx, dtms.Device(formats.F32, 4096, 5), 0),
 	}

@@ -35,6 +35,8 @@ func (x *exchange) move() error {
 		return x.broadcast(out)
 	case dtms.AllToAll:
 		return x.allToAll(in, out)
+	case dtms.Permute:
+		return x.permute(in, out)
 	case dtms.Barrier:
 		return nil
 	case dtms.Send:
@@ -217,6 +219,20 @@ func (x *exchange) allToAll(in, out []byte) error {
 		group.Go(func() error { return x.node.wait(t) })
 		group.Go(func() error { return x.sendPart(results, p, x.block(in, p)) })
 	})
+	return group.Wait()
+}
+
+func (x *exchange) permute(in, out []byte) error {
+	me, size := x.group.rank, x.group.Size()
+	to, from := (me+x.call.Peer)%size, (me+size-x.call.Peer)%size
+	if to == me {
+		copy(out, in)
+		return nil
+	}
+	var group errgroup.Group
+	t := x.receive(results, from, out)
+	group.Go(func() error { return x.node.wait(t) })
+	group.Go(func() error { return x.sendPart(results, to, in) })
 	return group.Wait()
 }
 

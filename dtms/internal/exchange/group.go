@@ -209,7 +209,7 @@ type exchange struct {
 func (x *exchange) header() Header {
 	c := x.call
 	h := Header{Kind: Join, Op: c.Op, DType: c.DType(), Comm: x.group.comm, Call: x.number, Count: uint64(c.Count())}
-	if c.Op == dtms.Broadcast {
+	if c.Op == dtms.Broadcast || c.Op == dtms.Permute {
 		h.Peer = uint32(c.Peer)
 	}
 	return h
