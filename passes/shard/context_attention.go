@@ -15,6 +15,31 @@ const (
 // [batch, heads, positions, features].
 var positions = sharding{divided, 2, 1}
 
+// own reports whether an attention, or its gradient, is of pieces of queries to keys that every rank has, all of which are
+// seen: each rank attends for its own queries.
+func (d *divider) own(op *ir.Op) bool {
+	for i, v := range op.Operands() {
+		h := d.get(v)
+		if keys := i == 1 || i == 2; keys && h.how != whole || !keys && h.how == divided && h.sharding != positions {
+			return false
+		}
+	}
+	return !op.Attrs().Bool("causal")
+}
+
+// ownOperands is those of such an attention.
+func (d *divider) ownOperands(op *ir.Op) []*ir.Value {
+	vs := op.Operands()
+	for i, v := range vs {
+		if i == 1 || i == 2 {
+			vs[i] = d.as(v, sharding{})
+		} else {
+			vs[i] = d.as(v, positions)
+		}
+	}
+	return vs
+}
+
 // shared reports whether an attention, or its gradient, is of pieces of a sequence that can be shared: the queries are, or
 // can be, divided and so are the keys.
 func (d *divider) shared(op *ir.Op) bool {
@@ -34,6 +59,10 @@ func (d *divider) shared(op *ir.Op) bool {
 func (d *divider) attention(op *ir.Op) (bool, error) {
 	if s := d.common(op); s.axis == 0 {
 		d.replace(op, d.local(op, s), op.Attrs(), s, s)
+		return true, nil
+	}
+	if d.own(op) {
+		d.replace(op, d.ownOperands(op), op.Attrs(), positions, positions)
 		return true, nil
 	}
 	if !d.shared(op) {
@@ -61,6 +90,10 @@ func (d *divider) attention(op *ir.Op) (bool, error) {
 func (d *divider) attentionGrad(op *ir.Op) (bool, error) {
 	if s := d.common(op); s.axis == 0 {
 		d.replace(op, d.local(op, s), op.Attrs(), s, s, s)
+		return true, nil
+	}
+	if d.own(op) {
+		d.replace(op, d.ownOperands(op), op.Attrs(), positions, sharding{how: partial}, sharding{how: partial})
 		return true, nil
 	}
 	if !d.shared(op) {

@@ -3,6 +3,7 @@ package shard
 import (
 	"math"
 
+	"blutrain/dialects/blu"
 	"blutrain/dialects/dtms"
 	"blutrain/ir"
 )
@@ -20,16 +21,33 @@ type carrier interface {
 	own() (dk, dv *ir.Value)
 }
 
-func (a attention) carrier(k, v *ir.Value) carrier {
+// carrier is the way of the method. again: the keys were brought before, for the forward part, and are brought once more so
+// that they need not be kept.
+func (a attention) carrier(k, v *ir.Value, again bool) carrier {
 	if a.method == gather {
 		return a.pool(k, v)
 	}
-	return a.ring(k, v)
+	r := &ringCarrier{attention: a, again: again}
+	r.k, r.v = r.passKeys(k, v)
+	return r
+}
+
+// again marks what is built as a computation of what was computed before, for the forward part: it is not merged with that,
+// which would then have to be kept.
+func (a attention) again(build func()) {
+	before := a.OnInsert
+	a.OnInsert = func(op *ir.Op) {
+		if !op.Has(ir.ConstantLike) {
+			op.SetAttr(blu.RecomputedAttr, a.Ctx.Unit())
+		}
+	}
+	build()
+	a.OnInsert = before
 }
 
 // inBlocks is attention to all keys, block by block.
 func (a attention) inBlocks(q, k, v *ir.Value) merged {
-	from := a.carrier(k, v)
+	from := a.carrier(k, v, false)
 	y := a.block(q, k, v, a.causal)
 	if a.causal {
 		return a.zigzagBlocks(y, q, from)
@@ -68,7 +86,7 @@ func (a attention) isBefore(i int64) *ir.Value {
 
 // gradInBlocks is the gradient of inBlocks: each block's is found with the weights of the whole, which lse gives.
 func (a attention) gradInBlocks(x queries, k, v *ir.Value) []*ir.Value {
-	from := a.carrier(k, v)
+	from := a.carrier(k, v, true)
 	dq, dk, dv := a.grad(x, k, v, a.causal)
 	if a.causal {
 		dq = a.zigzagGrads(dq, x, from)
@@ -95,8 +113,13 @@ func (a attention) zigzagGrads(dq *ir.Value, x queries, from carrier) *ir.Value 
 		before := a.isBefore(i)
 		pick := func(x, y *ir.Value) *ir.Value { return a.either(before, x, y) }
 		dq1, dk1, dv1 := a.grad(xb, ka, va, false)
-		chosen := queries{pick(xa.q, xb.q), pick(xa.o, xb.o), pick(xa.lse, xb.lse), pick(xa.do, xb.do)}
-		dq2, dk2, dv2 := a.grad(chosen, pick(ka, kb), pick(va, vb), false)
+		var chosen queries
+		var chosenK, chosenV *ir.Value
+		a.again(func() {
+			chosen = queries{pick(xa.q, xb.q), pick(xa.o, xb.o), pick(xa.lse, xb.lse), pick(xa.do, xb.do)}
+			chosenK, chosenV = pick(ka, kb), pick(va, vb)
+		})
+		dq2, dk2, dv2 := a.grad(chosen, chosenK, chosenV, false)
 		zero := a.SplatLike(dq2, 0)
 		dqa = a.Add(dqa, pick(dq2, zero))
 		dqb = a.Add(dqb, a.Add(dq1, pick(zero, dq2)))
@@ -109,30 +132,33 @@ func (a attention) zigzagGrads(dq *ir.Value, x queries, from carrier) *ir.Value 
 	return a.Concat([]*ir.Value{dqa, dqb}, 2)
 }
 
-// ring passes keys and values on, one step ahead of their use: those of the next step are on their way while the blocks of
-// this one are computed. The gradients' sums follow the keys, a step behind.
+// ringCarrier passes keys and values on, one step ahead of their use: those of the next step are on their way while the
+// blocks of this one are computed. The gradients' sums follow the keys, a step behind.
 type ringCarrier struct {
 	attention
+	again  bool
 	k, v   *ir.Value // of the step to come
-	dk, dv *ir.Value // sums for the keys of the step that was
-}
-
-func (a attention) ring(k, v *ir.Value) *ringCarrier {
-	r := &ringCarrier{attention: a}
-	r.k, r.v = a.pass(k, v)
-	return r
+	dk, dv *ir.Value // sums for the keys of the step to come
 }
 
 // pass gives what this rank has to the next one, and takes what the one before has.
-func (a attention) pass(x, y *ir.Value) (*ir.Value, *ir.Value) {
-	p := a.comm().Permute([]*ir.Value{x, y}, dtms.CP, a.n, 1)
+func (r *ringCarrier) pass(x, y *ir.Value) (*ir.Value, *ir.Value) {
+	p := r.comm().Permute([]*ir.Value{x, y}, dtms.CP, r.n, 1)
 	return p.Result(0), p.Result(1)
+}
+
+func (r *ringCarrier) passKeys(k, v *ir.Value) (nextK, nextV *ir.Value) {
+	if !r.again {
+		return r.pass(k, v)
+	}
+	r.attention.again(func() { nextK, nextV = r.pass(k, v) })
+	return nextK, nextV
 }
 
 func (r *ringCarrier) keys(i int64) (k, v *ir.Value) {
 	k, v = r.k, r.v
 	if i+1 < r.n {
-		r.k, r.v = r.pass(k, v)
+		r.k, r.v = r.passKeys(k, v)
 	}
 	return k, v
 }
@@ -141,7 +167,7 @@ func (r *ringCarrier) add(i int64, dk, dv *ir.Value) {
 	if i > 1 {
 		dk, dv = r.Add(r.dk, dk), r.Add(r.dv, dv)
 	}
-	r.dk, r.dv = r.pass(dk, dv) // at last home, to the rank after the one whose keys step n-1 has
+	r.dk, r.dv = r.pass(dk, dv) // after step n-1 home, to the rank after this one
 }
 
 func (r *ringCarrier) own() (dk, dv *ir.Value) { return r.dk, r.dv }
