@@ -25,6 +25,9 @@ func (s *sharder) shardData() error {
 		return s.shardStates()
 	}
 	if f := s.function(accumulate); f != nil {
+		if taken := s.function(accumulateLast); taken != nil {
+			return taken.Errorf("shard: a model's function can't be called %s: a mesh makes one of that name", accumulateLast)
+		}
 		s.addLast(f)
 	}
 	return nil
