@@ -6,6 +6,7 @@
 package overlap
 
 import (
+	"blutrain/dialects/blu"
 	"blutrain/dialects/dtms"
 	"blutrain/dialects/fn"
 	"blutrain/ir"
@@ -33,7 +34,9 @@ func block(c *ir.Context, b *ir.Block, visit func(*ir.Op)) {
 	var scatters []*ir.Op
 	for _, op := range collectives(b) {
 		visit(op)
-		early(op, last)
+		if op.Attr(blu.RecomputedAttr) == nil { // else what it brings again late would be kept from early on
+			early(op, last)
+		}
 		if op.Is(dtms.ReduceScatter) && len(scatters) >= inFlight {
 			end(scatters[len(scatters)-inFlight], op)
 		}

@@ -87,25 +87,26 @@ func (a attention) isBefore(i int64) *ir.Value {
 // gradInBlocks is the gradient of inBlocks: each block's is found with the weights of the whole, which lse gives.
 func (a attention) gradInBlocks(x queries, k, v *ir.Value) []*ir.Value {
 	from := a.carrier(k, v, true)
-	dq, dk, dv := a.grad(x, k, v, a.causal)
 	if a.causal {
-		dq = a.zigzagGrads(dq, x, from)
-	} else {
-		for i := int64(1); i < a.n; i++ {
-			k, v := from.keys(i)
-			dqi, dki, dvi := a.grad(x, k, v, false)
-			dq = a.Add(dq, dqi)
-			from.add(i, dki, dvi)
-		}
+		return a.zigzagGrads(x, k, v, from)
 	}
-	ofOthers, dvOfOthers := from.own()
-	return []*ir.Value{dq, a.Add(dk, ofOthers), a.Add(dv, dvOfOthers)}
+	dq, dk, dv := a.grad(x, k, v, false)
+	for i := int64(1); i < a.n; i++ {
+		k, v := from.keys(i)
+		dqi, dki, dvi := a.grad(x, k, v, false)
+		dq = a.Add(dq, dqi)
+		from.add(i, dki, dvi)
+	}
+	dk2, dv2 := from.own()
+	return []*ir.Value{dq, a.Add(dk, dk2), a.Add(dv, dv2)}
 }
 
-// zigzagGrads is the gradient of zigzagBlocks.
-func (a attention) zigzagGrads(dq *ir.Value, x queries, from carrier) *ir.Value {
+// zigzagGrads is the gradient of zigzagBlocks and of what is attended to within the rank's chunks: b's part of that comes
+// first, while the keys of the first step are on their way, and a's last, while the last gradients are.
+func (a attention) zigzagGrads(x queries, k, v *ir.Value, from carrier) []*ir.Value {
 	xa, xb := x.halves(a.divider)
-	dqa, dqb := a.halves(dq, 2)
+	dqb, dk, dv := a.grad(xb, k, v, true)
+	dqa := a.SplatLike(dqb, 0)
 	for i := int64(1); i < a.n; i++ {
 		k, v := from.keys(i)
 		ka, kb := a.halves(k, 2)
@@ -129,7 +130,19 @@ func (a attention) zigzagGrads(dq *ir.Value, x queries, from carrier) *ir.Value 
 		}
 		from.add(i, join(dk1, dk2), join(dv1, dv2))
 	}
-	return a.Concat([]*ir.Value{dqa, dqb}, 2)
+	ka, _ := a.halves(k, 2)
+	va, _ := a.halves(v, 2)
+	dqa1, dka, dva := a.grad(xa, ka, va, true)
+	dk2, dv2 := from.own()
+	dqa = a.Add(dqa, dqa1)
+	addFirst := func(sum, first *ir.Value) *ir.Value {
+		return a.Add(sum, a.Concat([]*ir.Value{first, a.SplatLike(first, 0)}, 2))
+	}
+	return []*ir.Value{
+		a.Concat([]*ir.Value{dqa, dqb}, 2),
+		addFirst(a.Add(dk, dk2), dka),
+		addFirst(a.Add(dv, dv2), dva),
+	}
 }
 
 // ringCarrier passes keys and values on, one step ahead of their use: those of the next step are on their way while the
