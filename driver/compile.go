@@ -48,7 +48,7 @@ type Result struct {
 	Module   *ir.Op
 	Phase    string             // the last phase that ran
 	Artifact *artifact.Artifact // after the phase binary
-	Warnings diag.List
+	Warnings diag.List          // and remarks
 }
 
 // OptionError says which of the Options names nothing there is.
@@ -173,6 +173,7 @@ func (c *compilation) phase(i int) error {
 			return fmt.Errorf("phase %s: %w", p.Name, err)
 		}
 		cfg := c.Passes
+		cfg.Remarks = &c.result.Warnings
 		if c.Record != nil {
 			cfg.Observe = func(pass *passes.Pass, op *ir.Op) {
 				c.Record.Pass(p.Name, pass.Name, pass.Summary, op, c.result.Module)

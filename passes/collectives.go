@@ -21,7 +21,7 @@ func shardProgram(s *State, op *ir.Op, o ShardOptions) error {
 	if op.Name() != "builtin.module" {
 		return op.Errorf("shard works on a module, since storage and functions change together")
 	}
-	return shard.Run(s.Ctx, op, dtms.Mesh{DP: o.DP, CP: o.CP, Zero: o.Zero, Context: o.Context}, s.Visit)
+	return shard.Run(s.Ctx, op, dtms.Mesh{DP: o.DP, CP: o.CP, Zero: o.Zero, Context: o.Context}, shard.Watch{Visit: s.Visit, Remark: s.Remark})
 }
 
 // BucketOptions are the options of the pass bucket.

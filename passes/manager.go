@@ -11,6 +11,7 @@ import (
 
 	"blutrain/internal/near"
 	"blutrain/ir"
+	"blutrain/ir/diag"
 )
 
 // Config says how passes are run. The zero value runs them quietly.
@@ -23,6 +24,8 @@ type Config struct {
 	Shuffle                 bool      // permute independent operations before each pass
 	Seed                    uint64    // of Shuffle
 	Timing                  *Timing   // collects times, unless nil
+
+	Remarks *diag.List // collects what passes have to say about the program, unless nil
 
 	Observe func(pass *Pass, op *ir.Op) // called after a pass on op that left valid IR, unless nil
 }
@@ -147,7 +150,7 @@ func (r *runner) pass(op *ir.Op, s Step, alone *Pipeline) error {
 
 // guarded runs the pass and makes a crash a *Failure.
 func (r *runner) guarded(op *ir.Op, s Step) (err error) {
-	state := &State{Ctx: r.ctx, visiting: op}
+	state := &State{Ctx: r.ctx, visiting: op, remarks: r.Remarks}
 	defer func() {
 		if v := recover(); v != nil {
 			at := state.visiting

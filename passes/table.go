@@ -6,6 +6,7 @@ import (
 
 	"blutrain/dialects/dtms"
 	"blutrain/ir"
+	"blutrain/ir/diag"
 	"blutrain/passes/recompute"
 )
 
@@ -60,6 +61,15 @@ type After struct{ Pass, Reason string }
 type State struct {
 	Ctx      *ir.Context
 	visiting *ir.Op
+	remarks  *diag.List
+}
+
+// Remark tells the person who compiles something about the program that is no fault: that a part of it costs more than it
+// could, for one.
+func (s *State) Remark(loc *ir.Location, message string) {
+	if s.remarks != nil {
+		s.remarks.Remarkf(ir.Range(loc), "%s", message)
+	}
 }
 
 // Visit says which operation the pass is busy with, so that a crash can name it.

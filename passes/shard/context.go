@@ -81,6 +81,9 @@ func (s *sharder) divide(f *ir.Op) error {
 	}
 	d.finish(f)
 	s.retype(f)
+	for _, r := range d.remarks {
+		s.remark(r.loc, r.msg)
+	}
 	return nil
 }
 

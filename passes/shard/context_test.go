@@ -2,9 +2,11 @@ package shard_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"blutrain/dialects/dtms"
 	"blutrain/frontend"
 	"blutrain/ir"
+	"blutrain/passes/internal/evaluate"
 	"blutrain/passes/shard"
 )
 
@@ -53,134 +56,92 @@ func (m model) functions(t *testing.T) (*ir.Context, *ir.Op) {
 	return c, module
 }
 
-// sharded is that module for a mesh.
-func (m model) sharded(t *testing.T, mesh dtms.Mesh) (*ir.Context, *ir.Op) {
+// sharded is that module for a mesh, and what there is to remark.
+func (m model) sharded(t *testing.T, mesh dtms.Mesh) (*ir.Context, *ir.Op, []string) {
 	t.Helper()
 	c, module := m.functions(t)
-	require.NoError(t, shard.Run(c, module, mesh, func(*ir.Op) {}))
+	var remarks []string
+	require.NoError(t, shard.Run(c, module, mesh, shard.Watch{
+		Visit:  func(*ir.Op) {},
+		Remark: func(loc *ir.Location, text string) { remarks = append(remarks, fmt.Sprintf("%v: %s", loc, text)) },
+	}))
 	require.NoError(t, ir.Verify(c, module))
-	return c, module
+	return c, module, remarks
 }
 
-// data is what a rank's functions are called with.
-type data struct {
-	states  map[string]*ir.Tensor
-	inputs  map[string]*ir.Tensor
-	scalars map[string]*ir.Tensor
-}
-
-// random makes states and inputs of a function of a module; most targets of the first rows are ignored.
-func random(module *ir.Op, seed uint64, classes int) data {
+// randomize gives every parameter normal values, and gradients and sums values that must not matter.
+func randomize(p *evaluate.Program) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	d := data{map[string]*ir.Tensor{}, map[string]*ir.Tensor{}, map[string]*ir.Tensor{
-		"first": {Data: []float64{1}}, "seed": {Data: []float64{float64(seed)}},
-	}}
+	for _, name := range slices.Sorted(maps.Keys(p.States)) {
+		for i := range p.States[name].Data {
+			p.States[name].Data[i] = 0.4 * rng.NormFloat64()
+		}
+	}
+}
+
+// batch is random inputs of a module's training step. Targets that are ignored are many at the start, and few at the end.
+func batch(module *ir.Op, number int) map[string]*ir.Tensor {
+	inputs := map[string]*ir.Tensor{}
 	f := ir.LookupSymbol(module, "accumulate")
 	for i, a := range f.Body().Args() {
-		x := ir.NewTensor(a.Elem(), a.Shape()...)
-		switch p := blu.ArgPort(f, i); p.Kind {
-		case blu.StateAttr:
-			for k := range x.Data {
-				x.Data[k] = 0.4 * rng.NormFloat64()
-			}
-			if strings.Contains(p.Name, "_g") {
-				x.Data[0]++
-			}
-			d.states[p.Name] = x
-		case blu.InputAttr:
-			inputs := rand.New(rand.NewPCG(seed, uint64(i)))
-			for k := range x.Data {
-				x.Data[k] = float64(inputs.IntN(classes))
-				if p.Name == "targets" && inputs.IntN(len(x.Data)+k) >= k {
-					x.Data[k] = -1
-				}
-			}
-			d.inputs[p.Name] = x
+		p := blu.ArgPort(f, i)
+		if p.Kind != blu.InputAttr {
+			continue
 		}
+		x := ir.NewTensor(a.Elem(), a.Shape()...)
+		rng := rand.New(rand.NewPCG(uint64(number), uint64(i)))
+		for k := range x.Data {
+			x.Data[k] = float64(rng.IntN(classes))
+			if p.Name == "targets" && rng.IntN(len(x.Data)+k) >= k {
+				x.Data[k] = -1
+			}
+		}
+		inputs[p.Name] = x
 	}
-	return d
+	return inputs
 }
 
-// call evaluates a function, gives its outputs and changes the states.
-func (d data) call(in *ir.Interp, name string) (map[string]*ir.Tensor, error) {
-	f := in.Symbol(name)
-	if f == nil {
-		return nil, fmt.Errorf("no function %s", name)
-	}
-	var args []ir.Datum
-	for i := range f.Body().Args() {
-		p := blu.ArgPort(f, i)
-		x := map[string]map[string]*ir.Tensor{blu.StateAttr: d.states, blu.InputAttr: d.inputs, blu.ScalarAttr: d.scalars}[p.Kind][p.Name]
-		if x == nil {
-			return nil, fmt.Errorf("%s has an argument %v", name, p)
-		}
-		args = append(args, x)
-	}
-	results, err := in.Call(name, args...)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]*ir.Tensor{}
-	for i, r := range results {
-		if p := blu.ResultPort(f, i); p.Kind == blu.StateAttr {
-			d.states[p.Name] = r.(*ir.Tensor)
-		} else {
-			out[p.Name] = r.(*ir.Tensor)
-		}
-	}
-	return out, nil
-}
+// classes is the vocabulary of all models.
+const classes = 11
 
 // requireEquivalent holds a mesh's gradient sums, losses and counts to those of one rank that computes all batches.
 func requireEquivalent(t *testing.T, m model, mesh dtms.Mesh) {
 	t.Helper()
-	const classes = 11
-	dp := max(mesh.DP, 1)
 	c, module := m.functions(t)
-	in := ir.Interp{Ctx: c, Module: module}
-	all := random(module, 0, classes)
+	one := evaluate.NewProgram(c, module, nil)
+	randomize(one)
 	evaluated := map[string]float64{}
-	for i := range dp {
-		micro := random(module, uint64(i), classes)
-		all.inputs, all.scalars = micro.inputs, micro.scalars
-		all.scalars["first"].Data[0] = 0
-		if i == 0 {
-			all.scalars["first"].Data[0] = 1
-		}
-		_, err := all.call(&in, "accumulate")
+	for i := range mesh.DP {
+		_, err := one.Call("accumulate", batch(module, i), map[string]float64{"first": float64(1 - min(i, 1)), "seed": 7})
 		require.NoError(t, err)
-		out, err := all.call(&in, "eval")
+		out, err := one.Call("eval", batch(module, i), nil)
 		require.NoError(t, err)
 		for name, x := range out {
 			evaluated[name] += x.Data[0]
 		}
 	}
-	require.Positive(t, all.states["count"].Data[0])
+	require.Positive(t, one.States["count"].Data[0])
 
-	sc, sharded := m.sharded(t, mesh)
-	err := dtms.Evaluate(dp, mesh.CP, func(r *dtms.Rank) error {
-		in := ir.Interp{Ctx: sc, Module: sharded, Exchange: r.Exchange}
-		own := random(module, uint64(r.DP), classes)
-		for _, name := range []string{dtms.DPRank, dtms.CPRank, dtms.WorldRank} {
-			own.scalars[name] = r.Scalar(name)
-		}
-		if _, err := own.call(&in, "accumulate_last"); err != nil {
+	sc, sharded, _ := m.sharded(t, mesh)
+	require.NoError(t, dtms.Evaluate(mesh.DP, mesh.CP, func(r *dtms.Rank) error {
+		p := evaluate.NewProgram(sc, sharded, r)
+		randomize(p)
+		if _, err := p.Call("accumulate_last", batch(sharded, r.DP), map[string]float64{"first": 1, "seed": 7}); err != nil {
 			return err
 		}
-		for name, want := range all.states {
-			if diff := difference(own.states[name].Data, want.Data); diff > 1e-10 {
+		for name, want := range one.States {
+			if diff := difference(p.States[name].Data, want.Data); diff > 1e-10 {
 				return fmt.Errorf("%s is off by %g", name, diff)
 			}
 		}
-		out, err := own.call(&in, "eval")
+		out, err := p.Call("eval", batch(sharded, r.DP), nil)
 		for name, want := range evaluated {
 			if err == nil && difference(out[name].Data, []float64{want}) > 1e-10 {
 				err = fmt.Errorf("eval's %s is %v, not %v", name, out[name].Data, want)
 			}
 		}
 		return err
-	})
-	require.NoError(t, err)
+	}))
 }
 
 // difference is the greatest one of elements, relative to the greatest element; NaN counts as infinite.
