@@ -39,7 +39,7 @@
 // ZERO:         dtms.all_reduce %[[Q]] {group = "world"}
 // ZERO:         %[[I:.*]] = blu.reshape %arg7 : (tensor<i32>) -> tensor<1xi32>
 // ZERO:         blu.gather %{{.*}}, %[[I]] : (tensor<2x2xf32>, tensor<1xi32>) -> tensor<1x2xf32>
-// ZERO:         %[[U:.*]]:2 = blu.sgd {{.*}}weight_decay = 0.5
+// ZERO:         %[[U:.*]]:2 = blu.sgd {{.*}}weight_decay = 5.0e-01
 // ZERO:         %[[A:.*]] = dtms.all_gather %[[U]]#0 {group = "world", ranks = 2 : i64} : (tensor<2xf32>) -> tensor<2x2xf32>
 // ZERO:         %[[F:.*]] = blu.reshape %[[A]] : (tensor<2x2xf32>) -> tensor<4xf32>
 // ZERO:         %[[P:.*]] = blu.slice %[[F]] {limits = array<i64: 3>
