@@ -13,8 +13,8 @@ import (
 // Dialect is the table.
 var Dialect = &ir.Dialect{
 	Name:    "exec",
-	Summary: "compiled programs: state, functions, launches",
-	Ops:     []*ir.OpDef{State, Kernel, Func, Ref, Launch, Copy, End},
+	Summary: "compiled programs: state, functions, launches, collectives",
+	Ops:     []*ir.OpDef{State, Kernel, Func, Ref, Launch, Copy, Collective, Wait, End},
 }
 
 var memRef = ir.Constraint{Doc: "memref", OK: func(t ir.Type) bool { _, ok := t.(*ir.MemRefType); return ok }}
@@ -32,6 +32,7 @@ var State = ir.Define("exec", ir.OpDef{
 		{Name: "init", Kind: ir.DictKind, Optional: true, Doc: "of a parameter: how it starts"},
 		{Name: "dims", Kind: ir.ArrayKind, Optional: true, Doc: "of a parameter: its dimensions as written"},
 		{Name: "weight_decay", Kind: ir.F64Kind, Optional: true, Doc: "of a parameter: its weight decay"},
+		{Name: "shard", Kind: ir.DictKind, Optional: true, Doc: "of a state that is a rank's piece of a tensor: {group, ranks, shape of the tensor}"},
 	},
 	Traits: ir.Symbol,
 })
@@ -108,6 +109,7 @@ var Func = ir.Define("exec", ir.OpDef{
 	},
 	Regions: []ir.RegionDef{{Name: "body"}},
 	Traits:  ir.Symbol | ir.Isolated,
+	Verify:  verifyCollectives,
 })
 
 // Ref is a place in memory.

@@ -13,8 +13,8 @@ import (
 // Dialect is the table.
 var Dialect = &ir.Dialect{
 	Name:    "mem",
-	Summary: "values placed in memory: buffers, views, copies",
-	Ops:     []*ir.OpDef{Buffer, View, Copy},
+	Summary: "values placed in memory: buffers, views, copies, collectives",
+	Ops:     []*ir.OpDef{Buffer, View, Copy, Collective, Wait},
 }
 
 // The spaces a buffer can be in.

@@ -36,7 +36,7 @@ func Run(c *ir.Context, module *ir.Op, opts Options) error {
 func placeFunction(c *ir.Context, module, fn *ir.Op, spec *specializer, opts Options) error {
 	f := &function{
 		ctx: c, module: module, fn: fn, spec: spec,
-		index: map[*ir.Op]int{}, places: map[*ir.Value]*place{}, lastUse: map[*ir.Value]int{}, named: map[[2]string]*root{}, wants: map[*ir.Value]*place{},
+		index: map[*ir.Op]int{}, places: map[*ir.Value]*place{}, lastUse: map[*ir.Value]int{}, named: map[[2]string]*root{}, wants: map[*ir.Value]*place{}, meets: map[*ir.Value]*place{}, early: map[*ir.Value]*ir.Op{},
 	}
 	if err := f.readInterface(); err != nil {
 		return err
@@ -44,6 +44,7 @@ func placeFunction(c *ir.Context, module, fn *ir.Op, spec *specializer, opts Opt
 	f.number()
 	f.placeArguments()
 	f.placeResults()
+	f.number() // again, since some results are done with earlier
 	for op := range fn.Body().Ops() {
 		if err := f.placeOp(op); err != nil {
 			return err
@@ -67,6 +68,8 @@ type function struct {
 	arena         []*root
 	copies        []pending // in the order of the operations they precede, those of the return first
 	wants         map[*ir.Value]*place
+	early         map[*ir.Value]*ir.Op // by result that is copied home before the function returns: the operation before which
+	meets         map[*ir.Value]*place // by result of a collective: the place of its source
 }
 
 // port is one argument or result: what it stands for outside.
@@ -154,6 +157,9 @@ func (f *function) lastUseOf(v *ir.Value, defined int) int {
 	last := defined
 	for u := range v.Uses() {
 		op := u.Owner()
+		if early := f.early[v]; early != nil {
+			op = early
+		}
 		last = max(last, f.index[op])
 		if isView(op) || op.Name() == "blu.concat" {
 			last = max(last, f.lastUse[op.Result(0)])
@@ -208,6 +214,9 @@ func (f *function) placeResults() {
 // copyResult copies v home when the function returns. What arguments hold is saved before anything runs, since their
 // memory may be written by then.
 func (f *function) copyResult(v *ir.Value, home *place) {
+	if f.copyEarly(v, home) {
+		return
+	}
 	body := f.fn.Body()
 	copied := pending{before: body.Terminator(), src: v, dst: home}
 	if arg := base(v); arg.Op() == nil {

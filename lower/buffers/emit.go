@@ -9,13 +9,16 @@ import (
 
 // emit replaces the function's body by operations on memory.
 func (f *function) emit(arena int64) error {
-	e := &emitter{f: f, b: ir.NewBuilder(f.ctx, f.fn.Body()), views: map[string]*ir.Value{}}
+	e := &emitter{f: f, b: ir.NewBuilder(f.ctx, f.fn.Body()), views: map[string]*ir.Value{}, ids: map[*ir.Op]int64{}}
 	old := f.operations()
 	for _, op := range old {
 		e.b.Before(op).At(op.Loc())
 		e.copiesBefore(op)
-		if op.Name() == "tile.launch" {
+		switch {
+		case op.Name() == "tile.launch":
 			e.launch(op)
+		case isCommunication(op):
+			e.communicate(op)
 		}
 	}
 	ret := old[len(old)-1]
@@ -66,6 +69,7 @@ type emitter struct {
 	f     *function
 	b     *ir.Builder
 	views map[string]*ir.Value
+	ids   map[*ir.Op]int64
 }
 
 // copiesBefore makes the copies due before op.

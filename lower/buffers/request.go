@@ -27,6 +27,8 @@ func (f *function) request(v *ir.Value, home *place) bool {
 		if !f.overwritable(home.root, f.index[op], v, home) {
 			return false
 		}
+	case isCommunication(op):
+		return f.requestCollective(v, home)
 	default:
 		return false
 	}
@@ -42,7 +44,7 @@ func (f *function) firstWriter(concat *ir.Op) int {
 			v = v.Op().Operand(0)
 		}
 		if v.Op() != nil {
-			first = min(first, f.index[v.Op()])
+			first = min(first, f.index[writer(v)])
 		}
 	}
 	return first
@@ -213,11 +215,13 @@ func (f *function) placeOp(op *ir.Op) error {
 		f.placeView(op)
 	case op.Name() == "blu.concat":
 		f.placeConcat(op)
+	case isCommunication(op):
+		f.placeCollective(op)
 	case op.Name() == "blu.constant":
 		v := op.Result(0)
 		f.places[v] = whole(&root{space: mem.Const, value: op.Attr("value"), typ: f.memref(v.Type()), loc: op.Loc()}, v.Shape())
 	case !op.Has(ir.Terminator):
-		return op.Errorf("%s is neither a kernel launch nor a view", op.Name())
+		return op.Errorf("%s is neither a kernel launch nor a collective nor a view", op.Name())
 	}
 	return nil
 }

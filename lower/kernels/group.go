@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"blutrain/dialects/blu"
+	"blutrain/dialects/dtms"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
 )
@@ -14,7 +15,7 @@ type kind uint8
 const (
 	loops   kind = iota // elementwise operations and reductions over blocks of a domain
 	product             // a dot and what is done with each block of it
-	single              // one operation with a kernel of its own
+	single              // one operation with a kernel of its own, or a collective
 )
 
 // group is operations that become one kernel.
@@ -124,6 +125,11 @@ func isReduction(op *ir.Op) bool {
 		return true
 	}
 	return false
+}
+
+// isCommunication reports whether an operation is a collective, or begins or ends one. It stays as it is, between kernels.
+func isCommunication(op *ir.Op) bool {
+	return dtms.IsCollective(op) || op.Is(dtms.Start) || op.Is(dtms.Wait)
 }
 
 // reducedAxes is the axes of the operand that a reduction's result no longer has.

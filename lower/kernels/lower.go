@@ -96,6 +96,10 @@ func (l *lowerer) function(f *ir.Op) error {
 	}
 	for _, g := range p.groups {
 		var s *spec
+		if isCommunication(g.root) {
+			n.communicate(g.root)
+			continue
+		}
 		if g.kind == single {
 			if s, err = l.singleSpec(g.root); err != nil {
 				return err
@@ -136,6 +140,18 @@ func (n *body) launch(l *lowerer, s *spec) {
 		} else {
 			n.results[out.value] = op.Result(i)
 		}
+	}
+}
+
+// communicate writes a collective, or its beginning or end, again on what is in memory.
+func (n *body) communicate(op *ir.Op) {
+	operands := op.Operands()
+	for i, v := range operands {
+		operands[i] = n.get(v)
+	}
+	again := n.b.CreateState(op.Def(), ir.OpState{Loc: op.Loc(), Operands: operands, Attrs: op.Attrs(), Results: op.ResultTypes()})
+	for i, v := range op.Results() {
+		n.env[v] = again.Result(i)
 	}
 }
 

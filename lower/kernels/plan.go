@@ -54,6 +54,8 @@ func (p *planner) visit(op *ir.Op) error {
 		p.reduction(op)
 	case op.Is(blu.Dot):
 		p.dot(op)
+	case isCommunication(op):
+		p.single(op, nil) // what its operands are must be in memory, and its results are there
 	case op.Is(blu.Attention) || op.Is(blu.AttentionGrad) || op.Is(blu.ScatterAdd):
 		p.single(op, nil)
 	default:

@@ -40,7 +40,7 @@ func declare(b *ir.Builder, op *ir.Op, role string, persist bool) {
 		{Name: "role", Value: c.String(role)},
 		{Name: "persist", Value: c.Bool(persist)},
 	}})
-	for _, name := range []string{"init", "dims", "weight_decay"} {
+	for _, name := range []string{"init", "dims", "weight_decay", "shard"} {
 		n.SetAttr(name, op.Attr(name))
 	}
 }
@@ -74,6 +74,10 @@ func (t *translator) op(op *ir.Op) error {
 		t.refs[op.Result(0)] = t.ref(op, op.Result(0).Type().(*ir.MemRefType))
 	case op.Is(mem.View):
 		t.refs[op.Result(0)] = t.ref(op.Operand(0).Op(), op.Result(0).Type().(*ir.MemRefType))
+	case op.Is(mem.Collective):
+		t.b.CreateState(exec.Collective, ir.OpState{Operands: t.operands(op), Attrs: op.Attrs()})
+	case op.Is(mem.Wait):
+		t.b.CreateState(exec.Wait, ir.OpState{Attrs: op.Attrs()})
 	case op.Is(mem.Copy):
 		t.b.CreateState(exec.Copy, ir.OpState{Operands: t.operands(op)})
 	case op.Name() == "tile.launch":
