@@ -246,10 +246,10 @@ func (d *divider) step(op *ir.Op) error {
 	return nil
 }
 
-// remark notes something once a place.
+// remark notes something once a place in the source.
 func (d *divider) remark(op *ir.Op, format string, args ...any) {
 	r := remark{op.Loc(), fmt.Sprintf(format, args...)}
-	if !slices.Contains(d.remarks, r) {
+	if !slices.ContainsFunc(d.remarks, func(o remark) bool { return o.msg == r.msg && o.loc.Source() == r.loc.Source() }) {
 		d.remarks = append(d.remarks, r)
 	}
 }

@@ -35,8 +35,8 @@ func (d *divider) checkHeads(op *ir.Op) error {
 func (a attention) byHeads(q, k, v *ir.Value) merged {
 	x := a.toHeads(q, k, v)
 	y := a.Attention(x[0], x[1], x[2], a.causal, a.scale)
-	b := a.toPositions(y.O(), y.Lse())
-	return merged{b[0], b[1]}
+	// The gradient uses lse by heads: to bring it is a call of its own, which nothing may need.
+	return merged{a.toPositions(y.O())[0], a.toPositions(y.Lse())[0]}
 }
 
 // gradByHeads is the gradient of byHeads. What it needs of the forward part is there by heads already.
