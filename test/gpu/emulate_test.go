@@ -2,6 +2,7 @@
 package gpu
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -16,13 +17,13 @@ import (
 	"blutrain/dialects"
 	"blutrain/dialects/mem"
 	"blutrain/dialects/ptx"
+	"blutrain/dialects/ptx/emulate"
 	"blutrain/dialects/tile"
 	"blutrain/driver"
 	"blutrain/ir"
 	"blutrain/lower/buffers"
 	"blutrain/lower/kernels"
 	lowerptx "blutrain/lower/ptx"
-	"blutrain/lower/ptx/emulate"
 	"blutrain/lower/share"
 	"blutrain/test/e2e"
 )
@@ -125,14 +126,11 @@ func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
 	require.NoError(t, ir.Verify(c, lowered))
 
 	m := &emulate.Memory{}
-	var params []uint64
+	var params []any
 	buffers := make([]*emulate.Buffer, len(ins)+len(outs))
 	for i, v := range append(ins, outs...) {
 		t := v.Type().(*ir.MemRefType)
 		buffers[i] = m.Alloc(int(bytesOf(t)))
-		for k := range buffers[i].Data {
-			buffers[i].Data[k] = []byte{0xc0, 0x7f}[k&1]
-		}
 		if i < len(ins) {
 			fill(buffers[i], t, args[i].(*ir.Tensor))
 		}
@@ -145,14 +143,12 @@ func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
 	if lowered.Attrs().Bool(lowerptx.TableAttr) {
 		table := m.Alloc(8 * len(params))
 		for i, p := range params {
-			binary.LittleEndian.PutUint64(table.Data[8*i:], p)
+			table.Write(8*i, binary.LittleEndian.AppendUint64(nil, p.(uint64)))
 		}
-		params = []uint64{table.Base}
+		params = []any{table.Base}
 	}
 	errors := m.Alloc(4096)
-	for i := range errors.Data {
-		errors.Data[i] = 0xff
-	}
+	errors.Write(0, bytes.Repeat([]byte{0xff}, len(errors.Data)))
 	if lowered.Attr(lowerptx.ErrorsAttr) != nil {
 		params = append(params, errors.Base)
 	}
@@ -160,7 +156,7 @@ func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
 	if n, ok := lowered.Attrs().Int(lowerptx.WorkspaceAttr); ok {
 		params = append(params, m.Alloc(int(n)*blocks).Base)
 	}
-	require.NoError(t, emulate.Launch(m, lowered, blocks, params))
+	require.NoError(t, emulate.Launch(m, lowered, blocks, params...))
 	require.Equal(t, ^uint64(0), binary.LittleEndian.Uint64(errors.Data), "an index is out of range")
 	for i, v := range outs {
 		near(t, fmt.Sprint("out", i), want[i].(*ir.Tensor), read(buffers[len(ins)+i], v.Type().(*ir.MemRefType)), 2e-5, roundings(args))
@@ -223,7 +219,7 @@ func eachElement(t *ir.MemRefType, f func(i int, at int64)) {
 }
 
 func fill(b *emulate.Buffer, t *ir.MemRefType, x *ir.Tensor) {
-	eachElement(t, func(i int, at int64) { copy(b.Data[at:], ir.EncodeElement(nil, t.Elem, x.Data[i])) })
+	eachElement(t, func(i int, at int64) { b.Write(int(at), ir.EncodeElement(nil, t.Elem, x.Data[i])) })
 }
 
 func read(b *emulate.Buffer, t *ir.MemRefType) *ir.Tensor {
