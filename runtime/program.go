@@ -4,11 +4,13 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 
 	"blutrain/artifact"
+	"blutrain/dtms"
 	"blutrain/formats"
 )
 
@@ -43,6 +45,9 @@ type Options struct {
 	Threads int  // workers of the CPU device; 0: GOMAXPROCS
 	Poison  bool // fill the arena and outputs with NaN bits before each call, to find reads of what was never written
 	Guard   bool // put each piece of memory between pages that may not be touched, so that an access beyond it is a fault
+
+	Mesh    *dtms.Mesh      // this rank's place among those that run the program; nil: it is the only one
+	Context context.Context // its end is that of collectives under way, too; nil: nothing ends them but their deadlines
 }
 
 // CheckCall holds the arguments of a call to what the manifest says of the function: for devices, before they run it.
@@ -69,6 +74,9 @@ func CheckCall(m *artifact.Manifest, fn string, in map[string]Array, s Scalars) 
 		}
 	}
 	for _, v := range f.Scalars {
+		if m.IsMeshScalar(v.Name) {
+			continue // the device knows it
+		}
 		x, ok := s[v.Name]
 		if !ok {
 			return nil, fmt.Errorf("%s: scalar %q is missing", fn, v.Name)

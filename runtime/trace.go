@@ -1,5 +1,7 @@
 package runtime
 
+import "time"
+
 // Tracer is a Program that can show each step of a call: what devices offer whose functions are lists of kernel launches.
 type Tracer interface {
 	Program
@@ -18,6 +20,9 @@ type Step struct {
 	Location  string  // the place in the source that it comes from, file:line:col, or ""
 	Flops     float64 // floating-point operations of its matrix products
 
+	// Collective is set, and no kernel, where the step begins a collective or waits for one. It has neither inputs nor outputs.
+	Collective *Collective
+
 	// Inputs and Outputs are how many tensors the step reads and writes. Read copies one of them, inputs first, whatever
 	// its layout in memory.
 	Inputs, Outputs int
@@ -25,6 +30,18 @@ type Step struct {
 
 	// Traffic is set by run.
 	Traffic Traffic
+}
+
+// Collective is a collective that a step begins, or whose end it waits for.
+type Collective struct {
+	ID    int64  // which one of the function
+	Op    string // all_reduce, reduce_scatter, all_gather, all_to_all, permute
+	Group string // world, dp, cp
+	Bytes int64  // that this rank gives
+	Waits bool   // whether the step is the wait
+
+	// Began and Ended are when it was under way. The run of the step that waits sets them.
+	Began, Ended time.Time
 }
 
 // Traffic is the bytes a step moves between memory and its registers or caches: what is used again while it is in a

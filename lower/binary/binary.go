@@ -88,6 +88,10 @@ func manifest(module *ir.Op, o Options) (*artifact.Manifest, error) {
 		Format: artifact.Format, Version: artifact.Version, Compiler: o.Compiler, Target: o.Target, Arch: o.Arch, Precision: o.Precision, Tuning: o.Tuning,
 		Model: module.Attrs().Str("blu.model"), Args: numbers(module.Attr("blu.args")), States: []artifact.State{}, Functions: []artifact.Function{},
 	}
+	var err error
+	if m.Mesh, err = mesh(module); err != nil {
+		return nil, err
+	}
 	flops := countFlops(module)
 	for op := range module.Body().Ops() {
 		switch {
@@ -102,7 +106,7 @@ func manifest(module *ir.Op, o Options) (*artifact.Manifest, error) {
 			if err != nil {
 				return nil, err
 			}
-			f.Flops = flops[f.Name]
+			f.Flops, f.Collectives = flops[f.Name], collectives(op, m.Mesh)
 			m.Functions = append(m.Functions, f)
 		}
 	}
@@ -129,6 +133,7 @@ func state(op *ir.Op) (artifact.State, error) {
 		return artifact.State{}, err
 	}
 	s := artifact.State{Value: v, Role: artifact.Role(a.Str("role")), Persist: a.Bool("persist"), WeightDecay: a.FloatOr("weight_decay", 0)}
+	s.Shard = shard(op)
 	if op.Is(blu.Param) {
 		s.Role, s.Persist = artifact.Param, true
 	}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"fmt"
 	"unsafe"
 
 	"blutrain/artifact"
@@ -38,7 +37,7 @@ func (d *device) Trace(fn string, in map[string]runtime.Array, scalars runtime.S
 		return nil, err
 	}
 	if err := d.run(f, c.places, visit); err != nil {
-		return nil, fmt.Errorf("%s: %w", fn, err)
+		return nil, err
 	}
 	return c.outputs(info), nil
 }
@@ -57,7 +56,7 @@ func (c *call) bind(info *artifact.Function, in map[string]runtime.Array, scalar
 		if err != nil {
 			return err
 		}
-		encodeScalar(b, v.DType, scalars[v.Name])
+		encodeScalar(b, v.DType, c.d.options.Scalar(c.d.manifest, scalars, v.Name))
 	}
 	for _, v := range info.Outputs {
 		b, err := c.place("output", v)

@@ -11,18 +11,22 @@ import (
 	"blutrain/dialects/host"
 	"blutrain/dialects/mem"
 	"blutrain/ir"
+	"blutrain/runtime/collective"
 )
 
 // function is a decoded exec.func: steps in order.
 type function struct {
-	name  string
-	arena int64
-	steps []step
+	name       string
+	arena      int64
+	steps      []step
+	collective bool // other ranks take part in it
 }
 
-// step is a launch of a kernel, or, where kernel is nil, a copy of refs[0] to refs[1].
+// step is a launch of a kernel, the beginning or the end of a collective, or else a copy of refs[0] to refs[1].
 type step struct {
 	kernel *kernel
+	begin  *collective.Spec // sources first among the references
+	wait   *collective.Spec
 	refs   []slot
 	types  []reference
 	flops  float64
@@ -82,7 +86,7 @@ func (d *device) loadFunctions(module *ir.Op) error {
 
 func (d *device) decodeFunction(op *ir.Op, kernels map[string]*kernel) (*function, error) {
 	f := &function{name: ir.SymName(op), arena: op.Attrs().IntOr("arena", 0)}
-	slots := map[*ir.Value]slot{}
+	slots, begun := map[*ir.Value]slot{}, map[int64]*collective.Spec{}
 	for o := range op.Body().Ops() {
 		switch o.Def() {
 		case exec.Ref:
@@ -97,6 +101,16 @@ func (d *device) decodeFunction(op *ir.Op, kernels map[string]*kernel) (*functio
 				return nil, err
 			}
 			f.steps = append(f.steps, s)
+		case exec.Collective:
+			s, err := d.decodeCollective(o, slots)
+			if err != nil {
+				return nil, err
+			}
+			f.collective = true
+			f.steps, begun[s.begin.ID] = append(f.steps, s), s.begin
+		case exec.Wait:
+			s := step{wait: begun[o.Attrs().IntOr("id", 0)], loc: o.Loc()} // which there is: the verifier of functions says so
+			f.steps = append(f.steps, s)
 		case exec.End:
 		default:
 			return nil, o.Errorf("%s is no step of a program", o.Name())
@@ -105,14 +119,22 @@ func (d *device) decodeFunction(op *ir.Op, kernels map[string]*kernel) (*functio
 	return f, nil
 }
 
-func decodeStep(op *ir.Op, slots map[*ir.Value]slot, kernels map[string]*kernel) (step, error) {
-	s := step{loc: op.Loc(), flops: float64(op.Attrs().IntOr("flops", 0))}
+// references finds the places in memory that a step works on.
+func (s *step) references(op *ir.Op, slots map[*ir.Value]slot) error {
 	for _, v := range op.Operands() {
 		at, ok := slots[v]
 		if !ok {
-			return s, op.Errorf("%s: an operand is no exec.ref of this function", op.Name())
+			return op.Errorf("%s: an operand is no exec.ref of this function", op.Name())
 		}
 		s.refs, s.types = append(s.refs, at), append(s.types, referenceOf(v.Type().(*ir.MemRefType)))
+	}
+	return nil
+}
+
+func decodeStep(op *ir.Op, slots map[*ir.Value]slot, kernels map[string]*kernel) (step, error) {
+	s := step{loc: op.Loc(), flops: float64(op.Attrs().IntOr("flops", 0))}
+	if err := s.references(op, slots); err != nil {
+		return s, err
 	}
 	if op.Is(exec.Copy) {
 		return s, checkDistinct(op, "the destination of a copy", s.types[1])

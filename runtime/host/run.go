@@ -7,10 +7,22 @@ import (
 	"unsafe"
 
 	"blutrain/runtime"
+	"blutrain/runtime/collective"
 )
 
-// run executes the steps of a function.
-func (d *device) run(f *function, bound map[slotName][]byte, visit runtime.Visitor) error {
+// run executes the steps of a function. However it ends, no collective is under way then.
+func (d *device) run(f *function, bound map[slotName][]byte, visit runtime.Visitor) (err error) {
+	d.flights = collective.Flights{}
+	defer func() {
+		if err != nil {
+			if f.collective {
+				err = d.options.Failed(f.name, err)
+			} else {
+				err = fmt.Errorf("%s: %w", f.name, err)
+			}
+			d.flights.End()
+		}
+	}()
 	for i := range f.steps {
 		s := &f.steps[i]
 		d.place(s, bound)
@@ -46,7 +58,13 @@ func (d *device) place(s *step, bound map[slotName][]byte) {
 // step executes a step. A routine that refuses its operands by a panic, before it touches memory, ends the step as any
 // other error does.
 func (d *device) step(s *step) (err error) {
-	if s.kernel == nil {
+	switch {
+	case s.begin != nil:
+		return d.begin(s)
+	case s.wait != nil:
+		_, err := d.flights.Land(s.wait.ID)
+		return err
+	case s.kernel == nil:
 		d.copy(s)
 		return nil
 	}

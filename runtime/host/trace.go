@@ -5,6 +5,7 @@ import (
 
 	"blutrain/ir"
 	"blutrain/runtime"
+	"blutrain/runtime/collective"
 )
 
 // visit shows a step to a visitor, which runs it.
@@ -12,6 +13,9 @@ func (d *device) visit(s *step, visit runtime.Visitor) error {
 	t := &runtime.Step{
 		Location: location(s.loc), Flops: s.flops, Inputs: 1, Outputs: 1,
 		Read: func(i int) runtime.Array { return d.read(s, i) },
+	}
+	if s.begin != nil || s.wait != nil {
+		t.Inputs, t.Outputs, t.Collective = 0, 0, s.collective()
 	}
 	if k := s.kernel; k != nil {
 		t.Kernel, t.Reference, t.Inputs, t.Outputs = k.name, k.reference, k.args-k.outs, k.outs
@@ -37,12 +41,19 @@ func (d *device) count(s *step, t *runtime.Step) error {
 	for w := range d.frames {
 		d.frames[w].traffic = &traffic[w]
 	}
+	var flight *collective.Flight
+	if s.wait != nil {
+		flight = d.flights[s.wait.ID]
+	}
 	err := d.step(s)
+	if flight != nil {
+		t.Collective.Began, t.Collective.Ended = flight.Times()
+	}
 	for w := range d.frames {
 		d.frames[w].traffic = nil
 		t.Traffic.Add(traffic[w])
 	}
-	if s.kernel == nil {
+	if s.kernel == nil && t.Collective == nil {
 		n := s.types[0].elements() * s.types[0].elemBytes
 		t.Traffic = runtime.Traffic{Read: n, Written: n}
 	}

@@ -1,0 +1,150 @@
+// Package collective runs the collectives of a program on the communicators of its mesh. It knows what a program's text says of a
+// collective and what communicators offer, and nothing of devices: where the memory is, they say.
+package collective
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	names "blutrain/dialects/dtms"
+	"blutrain/dialects/exec"
+	"blutrain/dtms"
+	"blutrain/ir"
+	"blutrain/runtime"
+)
+
+// Spec is what a collective does.
+type Spec struct {
+	ID    int64
+	Op    string
+	Group string
+	Shift int64
+	Ranks int64  // of the group, 0 where the program doesn't say
+	Bytes int64  // that this rank gives
+	At    string // the place in the source, or ""
+}
+
+// Decode reads an exec.collective, or a collective of the dtms dialect, and holds it to the mesh that it will run on.
+func Decode(op *ir.Op, opts runtime.Options, location string) (Spec, error) {
+	a := op.Attrs()
+	s := Spec{ID: a.IntOr("id", 0), Op: a.Str("op"), Group: a.Str("group"), Shift: a.IntOr("shift", 0), Ranks: a.IntOr("ranks", 0), At: location}
+	sources := op.Operands()
+	if op.Is(exec.Collective) {
+		sources = sources[:len(sources)/2]
+	}
+	for _, v := range sources {
+		s.Bytes += ir.NumElements(v.Shape()) * ir.ByteSize(v.Elem())
+	}
+	if s.Op == "" {
+		s.Op = op.Def().Name
+	}
+	size := int64(1)
+	if c := opts.Communicator(s.Group); c != nil {
+		size = int64(c.Size())
+	}
+	if s.Ranks != 0 && s.Ranks != size {
+		return s, op.Errorf("%s over %d ranks of group %s, which has %d", s.Op, s.Ranks, s.Group, size)
+	}
+	return s, nil
+}
+
+// String names it in messages.
+func (s Spec) String() string {
+	text := fmt.Sprintf("collective %d (%s over %s)", s.ID, s.Op, s.Group)
+	if s.At != "" {
+		text = s.At + ": " + text
+	}
+	return text
+}
+
+// Call is what a communicator is asked for one of its tensors.
+func (s Spec) Call(c *dtms.Communicator, in, out dtms.Memory) dtms.Call {
+	call := dtms.Call{In: in, Out: out}
+	switch s.Op {
+	case names.NameAllReduce:
+		call.Op = dtms.AllReduce
+	case names.NameReduceScatter:
+		call.Op = dtms.ReduceScatter
+	case names.NameAllGather:
+		call.Op = dtms.AllGather
+	case names.NameAllToAll:
+		call.Op = dtms.AllToAll
+	case names.NamePermute:
+		n := int64(c.Size())
+		call.Op, call.Peer = dtms.Permute, int(((s.Shift%n)+n)%n)
+	}
+	return call
+}
+
+// Flight is a collective under way, of one or more tensors.
+type Flight struct {
+	spec         Spec
+	began, ended time.Time
+	done         chan struct{}
+	err          error
+}
+
+// Start begins a collective on memory of the process, one call for each pair of in and out. On the only rank there is it is a copy.
+func Start(ctx context.Context, c *dtms.Communicator, s Spec, in, out []dtms.Memory) *Flight {
+	f := &Flight{spec: s, began: time.Now(), done: make(chan struct{})}
+	var calls []dtms.Pending
+	for i := range in {
+		if c == nil {
+			copy(out[i].Data(), in[i].Data())
+			continue
+		}
+		calls = append(calls, c.Start(ctx, s.Call(c, in[i], out[i])))
+	}
+	go func() {
+		defer close(f.done)
+		var faults []error
+		for _, call := range calls {
+			faults = append(faults, call.Wait())
+		}
+		f.err, f.ended = first(faults), time.Now()
+	}()
+	return f
+}
+
+// first is the first fault: those after it follow from it.
+func first(faults []error) error {
+	for _, err := range faults {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wait returns when all is done, with what went wrong; every time the same.
+func (f *Flight) Wait() error {
+	<-f.done
+	if f.err != nil {
+		return fmt.Errorf("%s: %w", f.spec, f.err)
+	}
+	return nil
+}
+
+// Times is when it was under way, once it is no longer.
+func (f *Flight) Times() (began, ended time.Time) { return f.began, f.ended }
+
+// Flights are the collectives of one call of a function that are under way.
+type Flights map[int64]*Flight
+
+// Land waits for one and forgets it.
+func (f Flights) Land(id int64) (*Flight, error) {
+	flight := f[id]
+	if flight == nil {
+		return nil, fmt.Errorf("collective %d is not under way", id)
+	}
+	delete(f, id)
+	return flight, flight.Wait()
+}
+
+// End waits for all that are left, after a failure: their memory is theirs until then.
+func (f Flights) End() {
+	for _, flight := range f {
+		_ = flight.Wait() // it failed because the call did
+	}
+}

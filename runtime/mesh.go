@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+
+	"blutrain/artifact"
+	"blutrain/dtms"
+)
+
+// CheckMesh holds the ranks that a program is opened on to those it was compiled for. For devices, before they load it.
+func (o Options) CheckMesh(m *artifact.Manifest) error {
+	has := artifact.Mesh{DP: 1, CP: 1}
+	if o.Mesh != nil {
+		has = artifact.Mesh{DP: o.Mesh.DP.Size(), CP: o.Mesh.CP.Size()}
+	}
+	if m.Mesh == nil {
+		if n := has.DP * has.CP; n > 1 {
+			return fmt.Errorf("the program was compiled for one rank and is opened on %d: compile it with bluc compile --mesh dp", n)
+		}
+		return nil
+	}
+	want := *m.Mesh
+	if want.DP == 0 {
+		want.DP = has.DP
+	}
+	if want.DP == has.DP && want.CP == has.CP {
+		return nil
+	}
+	if o.Mesh == nil {
+		n := want.DP * want.CP
+		return fmt.Errorf("the program was compiled for a mesh of dp = %d, cp = %d: start %d ranks of it, with blurun train --nproc-per-node %d or with a launcher such as mpiexec or torchrun", want.DP, want.CP, n, n)
+	}
+	return fmt.Errorf("the program was compiled for a mesh of dp = %d, cp = %d, and is opened on one of dp = %d, cp = %d", want.DP, want.CP, has.DP, has.CP)
+}
+
+// Scalar is the value of a scalar of a checked call: what the caller gives, or this rank's place in the mesh.
+func (o Options) Scalar(m *artifact.Manifest, s Scalars, name string) float64 {
+	if !m.IsMeshScalar(name) {
+		return s[name]
+	}
+	if o.Mesh == nil {
+		return 0
+	}
+	return float64(map[string]int{artifact.DPRank: o.Mesh.DPRank(), artifact.CPRank: o.Mesh.CPRank(), artifact.WorldRank: o.Mesh.Rank()}[name])
+}
+
+// Communicator is that of a group; nil where the program runs on one rank.
+func (o Options) Communicator(group string) *dtms.Communicator {
+	if o.Mesh == nil {
+		return nil
+	}
+	return o.Mesh.Group(group)
+}
+
+// Failed tells the other ranks of the mesh that a call of a function in which they take part has failed on this one, and returns
+// the error with this rank's number.
+func (o Options) Failed(fn string, err error) error {
+	if o.Mesh == nil {
+		return fmt.Errorf("%s: %w", fn, err)
+	}
+	err = fmt.Errorf("rank %d: %s: %w", o.Mesh.Rank(), fn, err)
+	o.Mesh.World.Abort(err)
+	return err
+}
+
+// CallContext is what ends collectives before their time.
+func (o Options) CallContext() context.Context {
+	if o.Context == nil {
+		return context.Background()
+	}
+	return o.Context
+}
