@@ -15,6 +15,7 @@ import (
 	"blutrain/dialects"
 	"blutrain/ir"
 	"blutrain/runtime"
+	"blutrain/runtime/collective"
 	"blutrain/runtime/host/prim"
 )
 
@@ -30,8 +31,9 @@ type device struct {
 	states    map[string]memory
 	constants []memory
 	arena     memory
-	scratch   []memory // one a worker
-	frames    []frame  // one a worker
+	scratch   []memory           // one a worker
+	frames    []frame            // one a worker
+	flights   collective.Flights // of the call that runs
 	inUse     int64
 }
 
@@ -50,6 +52,9 @@ func Open(a *artifact.Artifact, opts runtime.Options) (runtime.Program, error) {
 		return nil, err
 	}
 	d := &device{manifest: &a.Manifest, options: opts, functions: map[string]*function{}, states: map[string]memory{}}
+	if err := opts.CheckMesh(&a.Manifest); err != nil {
+		return nil, err
+	}
 	if err := d.load(module); err != nil {
 		_ = d.Close()
 		return nil, err
@@ -90,6 +95,7 @@ func (d *device) makeFrames() error {
 	refs := 2 // a copy has two
 	for _, f := range d.functions {
 		for _, s := range f.steps {
+			refs = max(refs, len(s.refs))
 			if k := s.kernel; k != nil {
 				scratch = max(scratch, k.scratch)
 				refs, index, blocks = max(refs, len(k.refs)), max(index, k.numIndex), max(blocks, k.numBlocks)
