@@ -13,6 +13,7 @@ type inspectCmd struct {
 	Memory  bool   `help:"Print what memory is for, and who holds what of the arena when it is fullest."`
 	Kernels bool   `help:"Print the kernels, their launches and work."`
 	Params  bool   `help:"Print the parameters and how they start."`
+	Mesh    bool   `help:"Print what ranks communicate: each call, how much of the work it goes on behind, what a step sends."`
 }
 
 // Run implements the command.
@@ -21,7 +22,7 @@ func (c *inspectCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	if !c.Memory && !c.Kernels && !c.Params {
+	if !c.Memory && !c.Kernels && !c.Params && !c.Mesh {
 		summary(s, &a.Manifest)
 		return nil
 	}
@@ -37,6 +38,9 @@ func (c *inspectCmd) Run(s *streams) error {
 	}
 	if c.Kernels {
 		r.WriteKernels(s.out)
+	}
+	if c.Mesh {
+		r.WriteCommunication(s.out)
 	}
 	return nil
 }

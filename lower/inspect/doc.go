@@ -1,5 +1,5 @@
 // Package inspect reads compiled programs for people: what memory is for, who holds it when most is in use, which kernels
-// run how often. It knows the manifest and the exec dialect, and of kernels their names, how many references they write,
+// run how often, what ranks tell each other. It knows the manifest and the exec dialect, and of kernels their names, how many references they write,
 // and what their reference functions say they compute.
 package inspect
 
@@ -10,7 +10,9 @@ import (
 
 	"blutrain/artifact"
 	"blutrain/dialects"
+	"blutrain/dialects/dtms"
 	"blutrain/dialects/exec"
+	"blutrain/dialects/fn"
 	"blutrain/ir"
 )
 
@@ -19,8 +21,14 @@ type Report struct {
 	Manifest  *artifact.Manifest
 	Functions []Function // in the order of the program; nil for targets that place nothing in memory beforehand
 	Kernels   []Kernel   // by work, then by bytes, the most first
+	Evaluated []Function // for a target that evaluates operations: their collectives, nothing else
+	Mesh      dtms.Mesh  // the ranks the program is for
+	Sharded   bool       // whether these are many
 	lines     map[string][]string
 }
+
+// communicating lists the functions with their collectives, of whatever target.
+func (r *Report) communicating() []Function { return append(r.Evaluated, r.Functions...) }
 
 // Place is a line of source, and the text there where the artifact has it.
 type Place struct {
@@ -51,8 +59,14 @@ func Read(a *artifact.Artifact) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Mesh, r.Sharded, err = dtms.MeshOf(program); err != nil {
+		return nil, err
+	}
 	kernels := newKernels(program, reference)
 	for op := range program.Body().Ops() {
+		if op.Is(fn.Func) && r.Sharded {
+			r.Evaluated = append(r.Evaluated, evaluated(op))
+		}
 		if !op.Is(exec.Func) {
 			continue
 		}

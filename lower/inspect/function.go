@@ -20,6 +20,7 @@ type Function struct {
 	PeakKernel      string
 	PeakPlace       Place
 	Holders         []Holder // who has those bytes, the most first
+	Collectives     []Collective
 }
 
 // Holder is values of one kind that are in memory at the peak: written by the same kernel, for the same place in the source.
@@ -37,7 +38,9 @@ const copyName = "(copy)"
 func (r *Report) function(op *ir.Op, ks *kernels) (Function, error) {
 	f := Function{Name: ir.SymName(op), Arena: op.Attrs().IntOr("arena", 0)}
 	var l lifetimes
+	var t traffic
 	var steps []*ir.Op
+	begun := map[int64]*ir.Op{} // collectives: what they work on is in use until the wait
 	for o := range op.Body().Ops() {
 		switch {
 		case o.Is(exec.Launch):
@@ -46,6 +49,7 @@ func (r *Report) function(op *ir.Op, ks *kernels) (Function, error) {
 				return f, err
 			}
 			k.launched(f.Name)
+			t.step(k.Flops)
 			f.Launches++
 			f.use(&l, o, len(steps), k.Name, o.NumOperands()-k.outs)
 			steps = append(steps, o)
@@ -53,11 +57,31 @@ func (r *Report) function(op *ir.Op, ks *kernels) (Function, error) {
 			f.Copies++
 			f.use(&l, o, len(steps), copyName, 1)
 			steps = append(steps, o)
+		case o.Is(exec.Collective):
+			t.begin(o.Attrs().IntOr("id", 0), callOf(o), o.NumOperands()/2)
+			f.use(&l, o, len(steps), o.Attrs().Str("op"), o.NumOperands()/2)
+			steps = append(steps, o)
+			begun[o.Attrs().IntOr("id", 0)] = o
+		case o.Is(exec.Wait):
+			id := o.Attrs().IntOr("id", 0)
+			t.end(id)
+			f.use(&l, begun[id], len(steps), "", begun[id].NumOperands())
+			steps = append(steps, o)
 		}
 	}
+	f.Collectives = t.collectives()
 	f.Steps = len(steps)
 	r.peak(&f, l.values(), steps)
 	return f, nil
+}
+
+// evaluated is what a function of a target that evaluates operations communicates.
+func evaluated(op *ir.Op) Function {
+	var t traffic
+	for o := range op.Body().Ops() {
+		t.operation(o)
+	}
+	return Function{Name: ir.SymName(op), Collectives: t.collectives()}
 }
 
 // use notes what a step reads, its first operands, and writes, the others.
@@ -72,6 +96,19 @@ func (f *Function) use(l *lifetimes, op *ir.Op, step int, by string, reads int) 
 			l.write(ref, step, by)
 		}
 	}
+}
+
+// runs says what a step does.
+func runs(step *ir.Op) string {
+	switch step.Def() {
+	case exec.Launch:
+		return step.Attrs().Sym("kernel")
+	case exec.Collective:
+		return step.Attrs().Str("op")
+	case exec.Wait:
+		return "(wait)"
+	}
+	return copyName
 }
 
 // peak finds the step at which most bytes are in use, and who has them.
@@ -90,10 +127,7 @@ func (r *Report) peak(f *Function, pieces []*piece, steps []*ir.Op) {
 			f.Peak, at = live, s
 		}
 	}
-	f.PeakStep, f.PeakPlace, f.PeakKernel = at+1, r.place(steps[at].Loc()), copyName
-	if steps[at].Is(exec.Launch) {
-		f.PeakKernel = steps[at].Attrs().Sym("kernel")
-	}
+	f.PeakStep, f.PeakPlace, f.PeakKernel = at+1, r.place(steps[at].Loc()), runs(steps[at])
 	f.Holders = r.holders(pieces, at)
 }
 
