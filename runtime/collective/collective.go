@@ -22,13 +22,12 @@ type Spec struct {
 	Shift int64
 	Ranks int64  // of the group, 0 where the program doesn't say
 	Bytes int64  // that this rank gives
-	At    string // the place in the source, or ""
 }
 
 // Decode reads an exec.collective, or a collective of the dtms dialect, and holds it to the mesh that it will run on.
-func Decode(op *ir.Op, opts runtime.Options, location string) (Spec, error) {
+func Decode(op *ir.Op, opts runtime.Options) (Spec, error) {
 	a := op.Attrs()
-	s := Spec{ID: a.IntOr("id", 0), Op: a.Str("op"), Group: a.Str("group"), Shift: a.IntOr("shift", 0), Ranks: a.IntOr("ranks", 0), At: location}
+	s := Spec{ID: a.IntOr("id", 0), Op: a.Str("op"), Group: a.Str("group"), Shift: a.IntOr("shift", 0), Ranks: a.IntOr("ranks", 0)}
 	sources := op.Operands()
 	if op.Is(exec.Collective) {
 		sources = sources[:len(sources)/2]
@@ -50,13 +49,7 @@ func Decode(op *ir.Op, opts runtime.Options, location string) (Spec, error) {
 }
 
 // String names it in messages.
-func (s Spec) String() string {
-	text := fmt.Sprintf("collective %d (%s over %s)", s.ID, s.Op, s.Group)
-	if s.At != "" {
-		text = s.At + ": " + text
-	}
-	return text
-}
+func (s Spec) String() string { return fmt.Sprintf("collective %d (%s over %s)", s.ID, s.Op, s.Group) }
 
 // Call is what a communicator is asked for one of its tensors.
 func (s Spec) Call(c *dtms.Communicator, in, out dtms.Memory) dtms.Call {

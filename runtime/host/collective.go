@@ -13,7 +13,7 @@ import (
 // operation's verifier says, that they lie within their storage what slots are made with.
 func (d *device) decodeCollective(op *ir.Op, slots map[*ir.Value]slot) (step, error) {
 	s := step{loc: op.Loc()}
-	spec, err := collective.Decode(op, d.options, location(op.Loc()))
+	spec, err := collective.Decode(op, d.options)
 	if err != nil {
 		return s, err
 	}

@@ -9,6 +9,7 @@ import (
 	"blutrain/dialects/blu"
 	"blutrain/ir"
 	"blutrain/runtime"
+	"blutrain/runtime/collective"
 )
 
 // function is a function of the program with what its arguments and results are for.
@@ -18,6 +19,7 @@ type function struct {
 	args     []blu.Port
 	results  []blu.Port
 	dead     map[*ir.Op][]*ir.Value // the values that nothing needs after an operation
+	specs    map[*ir.Op]collective.Spec
 }
 
 // bind finds a function of the manifest in the program and holds its interface to what the manifest says.
@@ -28,6 +30,7 @@ func (d *device) bind(f *artifact.Function) (*function, error) {
 	}
 	fn := &function{manifest: f, body: op.Body()}
 	typ := ir.FuncType(op)
+	var err error
 	for i, t := range typ.Inputs {
 		p := blu.ArgPort(op, i)
 		if err := d.checkPort(p, t, f); err != nil {
@@ -53,7 +56,8 @@ func (d *device) bind(f *artifact.Function) (*function, error) {
 		}
 	}
 	fn.dead = lastUses(fn.body)
-	return fn, nil
+	fn.specs, err = d.collectives(fn.body)
+	return fn, err
 }
 
 // checkPort holds the type of an argument or result to the entry of the manifest that it stands for.
@@ -153,8 +157,11 @@ func (d *device) call(fn string, in map[string]runtime.Array, s runtime.Scalars,
 			return nil, nil, fmt.Errorf("%s: %w", fn, err)
 		}
 	}
-	results, err := evaluate(d.ctx, d.module, f.body, args, f.dead, change)
+	results, err := evaluate(&ir.Interp{Ctx: d.ctx, Module: d.module, Exchange: d.exchange(f)}, f.body, args, f.dead, change)
 	if err != nil {
+		if len(f.specs) > 0 {
+			err = d.options.Failed(fn, err)
+		}
 		return nil, nil, err
 	}
 	out, states = map[string]*ir.Tensor{}, map[string]*ir.Tensor{}
@@ -176,7 +183,7 @@ func (d *device) argument(p blu.Port, v *ir.Value, in map[string]runtime.Array, 
 	case blu.InputAttr:
 		return decode(v.Elem(), in[p.Name]), nil
 	}
-	x := s[p.Name]
+	x := d.options.Scalar(d.manifest, s, p.Name)
 	if ir.IsInteger(v.Type()) && x != math.Trunc(x) {
 		return nil, fmt.Errorf("scalar %q is %v, which is no %s", p.Name, x, v.Elem())
 	}

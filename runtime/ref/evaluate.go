@@ -12,11 +12,10 @@ type Change func(op *ir.Op, x *ir.Tensor) *ir.Tensor
 // Evaluate runs the body of a function of a module in float64 and returns what it gives. Values are dropped after their
 // last use. change may be nil.
 func Evaluate(c *ir.Context, module *ir.Op, body *ir.Block, args []ir.Datum, change Change) ([]ir.Datum, error) {
-	return evaluate(c, module, body, args, lastUses(body), change)
+	return evaluate(&ir.Interp{Ctx: c, Module: module}, body, args, lastUses(body), change)
 }
 
-func evaluate(c *ir.Context, module *ir.Op, body *ir.Block, args []ir.Datum, dead map[*ir.Op][]*ir.Value, change Change) ([]ir.Datum, error) {
-	interp := &ir.Interp{Ctx: c, Module: module}
+func evaluate(interp *ir.Interp, body *ir.Block, args []ir.Datum, dead map[*ir.Op][]*ir.Value, change Change) ([]ir.Datum, error) {
 	frame := interp.NewFrame()
 	interp.After = func(op *ir.Op, out []ir.Datum) error {
 		if change != nil && op.Block() == body {

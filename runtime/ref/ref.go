@@ -24,6 +24,7 @@ type Program interface {
 // device is a program opened for evaluation.
 type device struct {
 	manifest  *artifact.Manifest
+	options   runtime.Options
 	ctx       *ir.Context
 	module    *ir.Op
 	functions map[string]*function
@@ -32,7 +33,10 @@ type device struct {
 
 // Open prepares an artifact for evaluation. For an artifact of another target it is the artifact's reference that is
 // evaluated.
-func Open(a *artifact.Artifact, _ runtime.Options) (runtime.Program, error) {
+func Open(a *artifact.Artifact, opts runtime.Options) (runtime.Program, error) {
+	if err := opts.CheckMesh(&a.Manifest); err != nil {
+		return nil, err
+	}
 	file := artifact.ReferenceName
 	if a.Manifest.Target == "ref" {
 		file = artifact.ProgramName
@@ -41,7 +45,7 @@ func Open(a *artifact.Artifact, _ runtime.Options) (runtime.Program, error) {
 	if !ok {
 		return nil, fmt.Errorf("the artifact has no %s to evaluate", file)
 	}
-	d := &device{manifest: &a.Manifest, ctx: dialects.NewContext(), functions: map[string]*function{}, states: map[string]*ir.Tensor{}}
+	d := &device{manifest: &a.Manifest, options: opts, ctx: dialects.NewContext(), functions: map[string]*function{}, states: map[string]*ir.Tensor{}}
 	var err error
 	if d.module, err = ir.Parse(d.ctx, file, text); err != nil {
 		return nil, err
