@@ -11,24 +11,6 @@ import (
 	"blutrain/ir/rewrite"
 )
 
-// Context parallelism: the cp ranks of a sequence compute S/cp of its tokens each.
-//
-// A function is rewritten in one walk. Every value is whole on every rank, divided along one axis, or partial: a term of a
-// sum over the ranks (sharding). Rules, one a kind of operation, say how an operation works on pieces; where there is none,
-// pieces are gathered and every rank computes all of it, with a remark, so that every model compiles and is right. A value
-// that is whole is cut where a piece of it meets a piece, and what computed only it goes away.
-//
-// Attention is what mixes tokens, and there are three ways to share it:
-//
-//   - ring: keys and values pass from rank to rank, one step ahead of the blocks that are computed, and blocks are merged by
-//     their log-sum-exp (Liu, Zaharia and Abbeel, Ring Attention with Blockwise Transformers for Near-Infinite Context, 2023).
-//     With causal attention a rank has one chunk from the start of the sequence and one from its end, r and 2n-1-r of 2n, so
-//     that all ranks have the same work at every step (Brandon et al., Striped Attention, 2023, name the imbalance; the
-//     zigzag is what Megatron-LM's context parallelism does).
-//   - ulysses: an all-to-all makes pieces of the sequence into pieces of the heads, each of which sees the whole sequence,
-//     and another one back (Jacobs et al., DeepSpeed Ulysses, 2023).
-//   - gather: keys and values are gathered once, for sequences so short that the latency of a ring's steps is what it costs.
-
 // shardContext gives each rank of a sequence its piece of the tokens, in the functions that compute losses: accumulate and
 // eval. Afterwards the losses, counts and gradients that these return are parts of sums over the ranks.
 func (s *sharder) shardContext() error {

@@ -44,7 +44,8 @@ func (d *divider) terms(op *ir.Op) []bool {
 	case blu.Neg, blu.Reshape, blu.Transpose, blu.Slice, blu.Broadcast, blu.ReduceSum, blu.StopGradient:
 		return is
 	case blu.Cast:
-		return only(is, ir.IsFloat(op.Operand(0).Type()) && ir.IsFloat(op.Result(0).Type()))
+		from, to := op.Operand(0).Type(), op.Result(0).Type()
+		return only(is, ir.IsFloat(from) && ir.IsFloat(to) && ir.ByteSize(to.(*ir.TensorType).Elem) >= ir.ByteSize(from.(*ir.TensorType).Elem)) // a narrower one rounds
 	case blu.Add, blu.Sub, blu.Concat:
 		return all(n)
 	case blu.Pad:

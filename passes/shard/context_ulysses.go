@@ -14,9 +14,9 @@ func (d *divider) checkHeads(op *ir.Op) error {
 	if h%d.n == 0 && hk%d.n == 0 {
 		return nil
 	}
-	heads := fmt.Sprintf("%d heads", h)
+	heads := fmt.Sprintf("%d", h)
 	if hk != h {
-		heads = fmt.Sprintf("%d heads of queries and %d of keys", h, hk)
+		heads = fmt.Sprintf("%d of queries and %d of keys", h, hk)
 	}
 	var could []int64
 	for n := int64(2); n <= hk; n++ {
@@ -28,7 +28,7 @@ func (d *divider) checkHeads(op *ir.Op) error {
 	if len(could) > 0 {
 		advice = fmt.Sprintf("cp = %s can, and --context ring takes any number of heads", list(could))
 	}
-	return op.Errorf("shard: ulysses with cp=%d gives each rank an equal number of heads, and this attention has %s; %s", d.n, heads, advice)
+	return op.Errorf("shard: ulysses with cp=%d gives each rank an equal number of heads, and the heads of this attention are %s; %s", d.n, heads, advice)
 }
 
 // byHeads is attention by the rank's heads to the whole sequence.
