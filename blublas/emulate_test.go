@@ -1,0 +1,443 @@
+package blublas
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/dialects/ptx"
+	"blutrain/dialects/ptx/emulate"
+	"blutrain/ir"
+)
+
+// small is a device with few multiprocessors, so that blocks of small products work through several tiles.
+func small(target string) Device {
+	d := H200
+	d.Name, d.SMs = "a small one", 2
+	if target != ptx.SM90A {
+		d.Target, d.SharedPerBlock = target, int(ptx.SharedLimit(target))
+	}
+	return d
+}
+
+// emulated is a product in the emulator: its kernels, its operands and what its epilogue reads.
+type emulated struct {
+	g      Gemm
+	o      Options
+	memory *emulate.Memory
+	a, b   []float64 // [M][K] and [N][K], as the kernels' operands hold them
+	inputs map[string][]float64
+	places map[string]*emulate.Buffer
+}
+
+// sides gives each operand its name, extent and values.
+func (e *emulated) sides() [2]struct {
+	name   string
+	o      Operand
+	extent int
+	x      *[]float64
+} {
+	return [2]struct {
+		name   string
+		o      Operand
+		extent int
+		x      *[]float64
+	}{{"a", e.g.A, e.g.M, &e.a}, {"b", e.g.B, e.g.N, &e.b}}
+}
+
+// with gives a product its extents and layouts ("nt": both K-major), with rows a little longer than they need be.
+func with(g Gemm, layout string, m, n, k int) Gemm {
+	size, _ := g.elem()
+	g.M, g.N, g.K = m, n, k
+	pitch := func(n int) int { return ceil(n, 16/size)*(16/size) + 16/size }
+	side := func(mnMajor bool, extent int) Operand {
+		if mnMajor {
+			return Operand{true, pitch(extent)}
+		}
+		return Operand{false, pitch(k)}
+	}
+	g.A, g.B = side(layout[0] == 't', m), side(layout[1] == 'n', n)
+	return g
+}
+
+// prepare makes random operands and puts them into memory.
+func prepare(t *testing.T, g Gemm, o Options) *emulated {
+	e := &emulated{g: g, o: o, memory: &emulate.Memory{}, inputs: map[string][]float64{}, places: map[string]*emulate.Buffer{}}
+	r := rand.New(rand.NewPCG(3, 4))
+	normals := func(n int, elem ir.FloatKind) []float64 {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = nearest(elem, r.NormFloat64())
+		}
+		return x
+	}
+	elem := ir.F32
+	if g.Precision == BF16 {
+		elem = ir.BF16
+	}
+	for _, s := range e.sides() {
+		*s.x = normals(s.extent*g.K, elem)
+		e.operand(t, s.name, *s.x, s.extent, s.o, elem)
+		if g.Precision == TF32 {
+			for i, v := range *s.x {
+				(*s.x)[i] = nearestTF32(v, g.Unit == WGMMA)
+			}
+		}
+	}
+	for _, name := range g.Epilogue.Params {
+		elem, n := e.result(name)
+		e.places[name] = e.memory.Alloc(n * elemSize(elem))
+		switch name {
+		case "bias", "saved", "residual":
+		case "out":
+			if o.Accumulate {
+				break
+			}
+			fallthrough
+		default:
+			continue
+		}
+		e.inputs[name] = normals(n, elem)
+		e.places[name].Write(0, encode(elem, e.inputs[name]))
+	}
+	return e
+}
+
+// operand puts a matrix into memory, with nothing between the rows, and splits it where the precision has planes.
+func (e *emulated) operand(t *testing.T, name string, x []float64, extent int, o Operand, elem ir.FloatKind) {
+	rows, cols := extent, e.g.K
+	at := func(r, c int) float64 { return x[r*cols+c] }
+	if o.MNMajor {
+		rows, cols = cols, rows
+		at = func(r, c int) float64 { return x[c*rows+r] }
+	}
+	size := elemSize(elem)
+	b := e.memory.Alloc(rows * o.Pitch * size)
+	for r := range rows {
+		row := make([]float64, cols)
+		for c := range row {
+			row[c] = at(r, c)
+		}
+		b.Write(r*o.Pitch*size, encode(elem, row))
+	}
+	e.places[name] = b
+	if _, planes := e.g.elem(); planes > 1 {
+		e.split(t, name, b, rows, cols, o.Pitch)
+	}
+}
+
+// split runs the kernel that makes planes.
+func (e *emulated) split(t *testing.T, name string, from *emulate.Buffer, rows, cols, pitch int) {
+	s := Split{Precision: e.g.Precision, Rows: rows, Cols: cols, Pitch: pitch, PlanePitch: pitch, Target: e.g.Target}
+	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil))
+	require.NoError(t, err)
+	params := []any{from.Base}
+	for p := range s.Planes() {
+		b := e.memory.Alloc(2 * rows * pitch)
+		e.places[fmt.Sprintf("%s.%d", name, p)] = b
+		params = append(params, b.Base)
+	}
+	if e.g.Precision == FP16x3 {
+		b := e.memory.Alloc(4 * s.ScaleCount())
+		e.places[name+".scales"] = b
+		params = append(params, b.Base)
+	}
+	require.NoError(t, emulate.Launch(e.memory, k.Op, k.Grid, params...))
+}
+
+// result is the element type and the number of elements of what an epilogue's parameter points to.
+func (e *emulated) result(name string) (ir.FloatKind, int) {
+	switch name {
+	case "bias":
+		return ir.F32, e.g.N
+	case "sums":
+		return ir.F32, ceil(e.g.M, e.g.SumRows()) * e.g.N
+	}
+	return e.o.Out, e.g.M * e.g.N
+}
+
+// kernels builds the product's kernels.
+func (e *emulated) kernels(t *testing.T, d Device) []*Kernel {
+	c := ir.NewContext(ptx.Dialect)
+	k, err := e.g.Build(ir.NewBuilder(c, nil), d)
+	require.NoError(t, err)
+	all := []*Kernel{k}
+	if e.g.SplitK > 1 {
+		sum, err := e.g.SumParts(ir.NewBuilder(c, nil), d)
+		require.NoError(t, err)
+		all = append(all, sum)
+		e.places["partials"] = e.memory.Alloc(4 * e.g.SplitK * e.g.M * e.g.N)
+	}
+	for _, k := range all {
+		require.NoError(t, ir.Verify(c, k.Op))
+	}
+	return all
+}
+
+// params are a kernel's.
+func (e *emulated) params(k *Kernel) []any {
+	var params []any
+	for _, p := range k.Params {
+		b := e.places[p.Name]
+		if p.Map == nil {
+			params = append(params, b.Base)
+			continue
+		}
+		params = append(params, &emulate.TensorMap{Element: p.Map.Element, Base: b.Base, Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch},
+			Box: p.Map.Box[:], Swizzle: 128})
+	}
+	return params
+}
+
+// run runs the kernels.
+func (e *emulated) run(kernels []*Kernel) error {
+	for _, k := range kernels {
+		if err := emulate.Launch(e.memory, k.Op, k.Grid, e.params(k)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares every result with float64: tolerance is relative to the sum of the products' magnitudes.
+func (e *emulated) check(t *testing.T, tolerance float64) {
+	want, slack := e.reference(tolerance)
+	for name, w := range want {
+		elem, _ := e.result(name)
+		b := e.places[name]
+		for i, v := range w {
+			require.True(t, b.Written(i*elemSize(elem)), "%s[%d] is not written", name, i)
+			got := decode(elem, b.Data[i*elemSize(elem):])
+			allowed := slack[name][i]
+			switch elem { // rounding, of what was off before
+			case ir.BF16:
+				allowed += math.Abs(v) / 256
+			case ir.F16:
+				allowed += math.Abs(v) / 2048
+			}
+			if !(math.Abs(got-v) <= allowed) {
+				require.Fail(t, "wrong", "%s[%d, %d] is %g, not %g: off by %.3g, %.3g is allowed", name, i/e.g.N, i%e.g.N, got, v, got-v, allowed)
+			}
+		}
+	}
+}
+
+// reference is the results in float64, and by how much each may be off.
+func (e *emulated) reference(tolerance float64) (want, slack map[string][]float64) {
+	g, o := e.g, e.o
+	names := []string{"out"}
+	if o.Keep {
+		names = append(names, "kept")
+	}
+	if o.SumColumns {
+		names = append(names, "sums")
+	}
+	want, slack = map[string][]float64{}, map[string][]float64{}
+	for _, name := range names {
+		_, n := e.result(name)
+		want[name], slack[name] = make([]float64, n), make([]float64, n)
+	}
+	for i := range g.M * g.N {
+		row, col := i/g.N, i%g.N
+		x, size := 0.0, 1e-6
+		for k := range g.K {
+			p := e.a[row*g.K+k] * e.b[col*g.K+k]
+			x += p
+			size += math.Abs(p)
+		}
+		if o.Scale != 0 {
+			x *= o.Scale
+		}
+		if o.Bias {
+			x += e.inputs["bias"][col]
+		}
+		if o.Keep {
+			want["kept"][i], slack["kept"][i] = x, tolerance*size
+		}
+		off := tolerance * (size + math.Abs(x))
+		if o.Gelu {
+			if o.Out == ir.BF16 { // tanh.approx
+				off += math.Abs(x) * 0x1p-12
+			}
+			x = geluValue(x)
+			off *= 1.2
+		}
+		if o.GeluGrad {
+			slope := geluSlopeValue(e.inputs["saved"][i])
+			off = off*1.2 + 4e-6*math.Abs(x)
+			x *= slope
+		}
+		if o.Residual {
+			x += e.inputs["residual"][i]
+		}
+		if o.Accumulate {
+			x += e.inputs["out"][i]
+		}
+		want["out"][i], slack["out"][i] = x, off+1e-7*math.Abs(x)
+		if o.SumColumns {
+			at := row/g.SumRows()*g.N + col
+			want["sums"][at] += x
+			slack["sums"][at] += off + 4e-6*math.Abs(x)
+		}
+	}
+	return want, slack
+}
+
+func geluValue(x float64) float64 {
+	return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+}
+
+func geluSlopeValue(x float64) float64 {
+	c := math.Sqrt(2 / math.Pi)
+	y := math.Tanh(c * (x + 0.044715*x*x*x))
+	return (1+y)/2 + x/2*(1-y*y)*c*(1+3*0.044715*x*x)
+}
+
+func elemSize(elem ir.FloatKind) int {
+	if elem == ir.F32 {
+		return 4
+	}
+	return 2
+}
+
+func encode(elem ir.FloatKind, xs []float64) []byte {
+	var raw []byte
+	for _, x := range xs {
+		switch elem {
+		case ir.F32:
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(x)))
+		case ir.BF16:
+			raw = binary.LittleEndian.AppendUint16(raw, ir.BF16Bits(x))
+		default:
+			raw = binary.LittleEndian.AppendUint16(raw, ir.F16Bits(x))
+		}
+	}
+	return raw
+}
+
+func decode(elem ir.FloatKind, raw []byte) float64 {
+	switch elem {
+	case ir.F32:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(raw)))
+	case ir.BF16:
+		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(raw)) << 16))
+	}
+	return ir.F16Value(binary.LittleEndian.Uint16(raw))
+}
+
+func nearest(elem ir.FloatKind, x float64) float64 { return decode(elem, encode(elem, []float64{x})) }
+
+// nearestTF32 is what tf32 keeps of a number: the copy engine rounds ties to even, the instruction away from zero.
+func nearestTF32(x float64, even bool) float64 {
+	u := math.Float32bits(float32(x))
+	if even {
+		u += u>>13&1 - 1
+	}
+	return float64(math.Float32frombits((u + 1<<12) &^ (1<<13 - 1)))
+}
+
+// product is a template at a size with an epilogue.
+type product struct {
+	name      string
+	g         Gemm
+	o         Options
+	tolerance float64
+}
+
+func (p *product) emulate(t *testing.T) *emulated {
+	p.g.Epilogue = Standard(p.o)
+	e := prepare(t, p.g, p.o)
+	require.NoError(t, e.run(e.kernels(t, small(p.g.Target))))
+	e.check(t, p.tolerance)
+	return e
+}
+
+// The epilogues together do everything that there is.
+var (
+	plainOptions    = Options{Out: ir.F32}
+	forwardOptions  = Options{Out: ir.BF16, Scale: 0.5, Bias: true, Gelu: true, Keep: true, SumColumns: true}
+	backwardOptions = Options{Out: ir.F32, GeluGrad: true, Residual: true, SumColumns: true}
+	sumOptions      = Options{Out: ir.F32, Bias: true, Accumulate: true}
+	halfOptions     = Options{Out: ir.F16, Gelu: true, Residual: true}
+)
+
+// products is every template in every layout and precision it has, with every epilogue, at sizes that its tiles divide and
+// at odd ones, and with fewer k than one stage is deep.
+func products() []product {
+	var all []product
+	// Float32 sums of products that are exact, by how the unit adds: rounded to nearest or truncated, once a step.
+	tolerances := map[Precision]float64{FP32Strict: 1e-6, TF32: 4e-6, BF16: 2e-6, FP16x3: 1e-6, BF16x6: 1e-6}
+	add := func(g Gemm, layout string, o Options, m, n, k int) {
+		p := product{g: with(g, layout, m, n, k), o: o, tolerance: tolerances[g.Precision]}
+		p.g.Epilogue = Standard(o)
+		p.name = p.g.Name() + "_" + layout
+		if g.Unit != WGMMA {
+			p.name += "_" + g.Target
+		}
+		all = append(all, p)
+	}
+	for _, layout := range []string{"nt", "nn", "tn"} {
+		for _, g := range []Gemm{
+			{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, SplitK: 1}, {Precision: FP32Strict, Unit: SIMT, Target: ptx.SM90A, BM: 128, BN: 256, BK: 16, SplitK: 1},
+			{Precision: BF16, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1}, {Precision: TF32, Unit: MMA, Target: ptx.SM89, BM: 128, BN: 256, BK: 32, Stages: 2, SplitK: 1},
+			{Precision: TF32, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 1},
+		} {
+			add(g, layout, plainOptions, 150, 141, 3*g.BK+5)
+			add(g, layout, forwardOptions, 130, 132, 2*g.BK)
+			add(g, layout, backwardOptions, 67, 33, 5*g.BK-3)
+			g.SplitK = 3
+			add(g, layout, sumOptions, 128, g.BN, 4*g.BK+1)
+		}
+		for _, g := range wgmmaTemplates() {
+			if g.Precision == TF32 && layout != "nt" {
+				continue
+			}
+			add(g, layout, plainOptions, 300, 150, 3*g.BK-8)
+			if g.SplitK > 1 {
+				add(g, layout, sumOptions, 130, 132, 2*g.BK)
+				continue
+			}
+			add(g, layout, forwardOptions, 130, 132, 2*g.BK)
+			add(g, layout, backwardOptions, 200, g.BN+8, 4*g.BK+8)
+			add(g, layout, halfOptions, 1, 17, 8)
+		}
+	}
+	return all
+}
+
+// wgmmaTemplates is the shapes of the Hopper kernels.
+func wgmmaTemplates() []Gemm {
+	var all []Gemm
+	wgmma := func(p Precision, bm, bn, stages, cluster, split int, pingpong bool) {
+		g := Gemm{Precision: p, Unit: WGMMA, Target: ptx.SM90A, BM: bm, BN: bn, BK: 64, Stages: stages, Consumers: 2, Cluster: cluster, SplitK: split, Pingpong: pingpong}
+		if p == TF32 {
+			g.BK = 32
+		}
+		all = append(all, g)
+	}
+	wgmma(BF16, 128, 128, 3, 1, 1, true)
+	wgmma(BF16, 128, 128, 2, 2, 1, false)
+	wgmma(BF16, 128, 192, 3, 1, 2, false)
+	wgmma(TF32, 128, 128, 3, 1, 1, true)
+	wgmma(TF32, 128, 128, 2, 2, 1, false)
+	wgmma(FP16x3, 128, 128, 2, 1, 1, false)
+	wgmma(BF16x6, 128, 128, 2, 1, 1, false)
+	return all
+}
+
+// Every template computes what it should in the emulator, which finds nothing wrong with it.
+func TestEmulated(t *testing.T) {
+	for i, p := range products() {
+		if testing.Short() && i%7 != 0 {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.emulate(t)
+		})
+	}
+}
