@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"blutrain/artifact"
+	"blutrain/dtms"
 	"blutrain/formats"
 	"blutrain/runtime"
 )
@@ -20,8 +22,32 @@ type bigram struct {
 	manifest artifact.Manifest
 	states   map[string][]float32
 	calls    int
+	onCall   func(n int)
 	breakAt  int // step whose loss is NaN
 	fail     error
+	mesh     *dtms.Mesh // sums go over its ranks; nil: one rank
+}
+
+// onMesh makes it a program of several ranks: accumulate_last sums over all of them, and ranks that share a row of the mesh compute
+// every cp-th token of it each.
+func (b *bigram) onMesh(m *dtms.Mesh) *bigram {
+	b.mesh = m
+	b.manifest.Mesh = &artifact.Mesh{CP: m.CP.Size()}
+	f, _ := b.manifest.Function("accumulate")
+	last := *f
+	last.Name = lastName
+	b.manifest.Functions = append(b.manifest.Functions, last)
+	return b
+}
+
+// mine reports whether this rank computes a token.
+func (b *bigram) mine(i int) bool { return b.mesh == nil || i%b.mesh.CP.Size() == b.mesh.CPRank() }
+
+func (b *bigram) allReduce(x []float32) error {
+	if b.mesh == nil {
+		return nil
+	}
+	return b.mesh.World.AllReduce(context.Background(), dtms.Of(x), dtms.Of(x))
 }
 
 func newBigram(vocab int, batch artifact.Batch) *bigram {
@@ -72,7 +98,9 @@ func (b *bigram) Call(fn string, in map[string]runtime.Array, s runtime.Scalars)
 	if _, err := runtime.CheckCall(&b.manifest, fn, in, s); err != nil {
 		return nil, err
 	}
-	b.calls++
+	if b.calls++; b.onCall != nil {
+		b.onCall(b.calls)
+	}
 	switch fn {
 	case "init":
 		random := rand.New(rand.NewPCG(uint64(s["seed"]), 0))
@@ -82,15 +110,22 @@ func (b *bigram) Call(fn string, in map[string]runtime.Array, s runtime.Scalars)
 		}
 	case "accumulate":
 		b.accumulate(ints(in["tokens"]), ints(in["targets"]), s["first"] == 1, uint64(s["seed"]))
+	case lastName:
+		b.accumulate(ints(in["tokens"]), ints(in["targets"]), s["first"] == 1, uint64(s["seed"]))
+		return nil, errors.Join(b.allReduce(b.states["grads/w"]), b.allReduce(b.states["loss_sum"]), b.allReduce(b.states["count"]))
 	case "apply":
 		return b.apply(float32(s["lr"]), int(s["step"]))
 	case "eval":
-		sum := 0.0
+		sums := make([]float32, 2)
 		tokens, targets := ints(in["tokens"]), ints(in["targets"])
 		for i, t := range tokens {
-			sum -= math.Log(b.softmax(t)[targets[i]])
+			if b.mine(i) {
+				sums[0] -= float32(math.Log(b.softmax(t)[targets[i]]))
+				sums[1]++
+			}
 		}
-		return scalars("loss_sum", sum, "count", float64(len(tokens))), nil
+		err := b.allReduce(sums)
+		return scalars("loss_sum", float64(sums[0]), "count", float64(sums[1])), err
 	case "logits":
 		var out []float32
 		for _, t := range ints(in["tokens"]) {
@@ -125,6 +160,12 @@ func (b *bigram) accumulate(tokens, targets []int32, first bool, seed uint64) {
 		b.states["loss_sum"][0], b.states["count"][0] = 0, 0
 	}
 	for i, t := range tokens {
+		if !b.mine(i) {
+			for range b.vocab {
+				noise.Float64()
+			}
+			continue
+		}
 		p := b.softmax(t)
 		b.states["loss_sum"][0] -= float32(math.Log(p[targets[i]]))
 		b.states["count"][0]++

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"blutrain/artifact"
+	"blutrain/dtms"
 	"blutrain/formats"
 	"blutrain/train/data"
 )
@@ -16,6 +17,10 @@ const (
 	targetsName = "targets"
 )
 
+// lastName is the function that stands in for accumulate at a step's last micro-batch, in programs that have it: it sums over the
+// ranks, too.
+const lastName = "accumulate_last"
+
 // CheckFunctions says why a program cannot be trained on tokens.
 func CheckFunctions(m *artifact.Manifest) error {
 	if m.Train == nil {
@@ -25,16 +30,19 @@ func CheckFunctions(m *artifact.Manifest) error {
 		return fmt.Errorf("model %s does not train on tokens: its batch has no B rows of S tokens", m.Model)
 	}
 	scalars := map[string][]string{
-		"init": {"seed"}, "accumulate": {"first", "seed"}, "apply": {"lr", "step"}, "eval": {"seed"},
+		"init": {"seed"}, "accumulate": {"first", "seed"}, lastName: {"first", "seed"}, "apply": {"lr", "step"}, "eval": {"seed"},
 	}
 	outputs := map[string][]string{"apply": {"loss", "grad_norm"}, "eval": {"loss_sum", "count"}}
-	for _, name := range []string{"init", "accumulate", "apply", "eval"} {
+	for _, name := range []string{"init", "accumulate", lastName, "apply", "eval"} {
 		f, ok := m.Function(name)
+		if !ok && name == lastName {
+			continue
+		}
 		if !ok {
 			return fmt.Errorf("the program has no function %s", name)
 		}
 		for _, s := range f.Scalars {
-			if !slices.Contains(scalars[name], s.Name) {
+			if !slices.Contains(scalars[name], s.Name) && !m.IsMeshScalar(s.Name) {
 				return fmt.Errorf("function %s needs a scalar %q, which training does not have", name, s.Name)
 			}
 		}
@@ -54,7 +62,7 @@ func CheckFunctions(m *artifact.Manifest) error {
 // checkInputs: accumulate and eval take tokens and targets of a batch, init and apply nothing.
 func checkInputs(m *artifact.Manifest, f *artifact.Function) error {
 	var want []string
-	if f.Name == "accumulate" || f.Name == "eval" {
+	if f.Name == "accumulate" || f.Name == lastName || f.Name == "eval" {
 		want = []string{tokensName, targetsName}
 	}
 	shape := []int64{m.Train.Batch.B, m.Train.Batch.S}
@@ -85,7 +93,9 @@ func vocabulary(m *artifact.Manifest) int64 {
 	return 1 << 16
 }
 
-// DataConfig is the loader's configuration for a model in a single process.
-func DataConfig(m *artifact.Manifest) data.Config {
-	return data.Config{B: m.Train.Batch.B, S: m.Train.Batch.S, Vocab: vocabulary(m), Ranks: 1}
+// DataConfig is the loader's configuration for a model on a rank of a mesh; without a mesh, on the only one. Ranks that share
+// sequences read the same rows.
+func DataConfig(m *artifact.Manifest, mesh *dtms.Mesh) data.Config {
+	r := ranks{mesh}
+	return data.Config{B: m.Train.Batch.B, S: m.Train.Batch.S, Vocab: vocabulary(m), Rank: r.dpRank(), Ranks: r.dp()}
 }

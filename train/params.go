@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,7 +17,7 @@ import (
 )
 
 // LoadParams gives a program the parameters found at a path: the folder of one checkpoint, a folder of checkpoints (the newest
-// valid one counts), or a safetensors file. It says which it took.
+// whose parameters are whole counts), or a safetensors file. It says which it took.
 func LoadParams(p runtime.Program, path string) (taken string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -27,47 +26,55 @@ func LoadParams(p runtime.Program, path string) (taken string, err error) {
 	if !info.IsDir() {
 		return path, loadFile(p, path)
 	}
-	c, err := openCheckpoint(path)
+	var done []func() error
+	params := func(m *checkpoint.Manifest) (list []checkpoint.Want, err error) {
+		list, done, err = paramsOf(p, m)
+		return list, err
+	}
+	c, err := readCheckpoint(path, params)
 	if err != nil {
 		return "", err
 	}
-	if err := loadCheckpoint(p, c); err != nil {
-		return "", errors.Join(fmt.Errorf("%s: %w", c.Path, err), c.Close())
+	for _, end := range done {
+		if err := end(); err != nil {
+			return "", err
+		}
 	}
-	return c.Path, c.Close()
+	return c.Path, nil
 }
 
-func openCheckpoint(path string) (*checkpoint.Checkpoint, error) {
-	if _, err := os.Stat(filepath.Join(path, "manifest.json")); err == nil {
-		c, err := checkpoint.Open(atomicfile.OS{}, path)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
-		}
+func readCheckpoint(path string, params func(*checkpoint.Manifest) ([]checkpoint.Want, error)) (*checkpoint.Checkpoint, error) {
+	if _, err := os.Stat(filepath.Join(path, "manifest.json")); err != nil {
+		c, _, err := checkpoint.Newest(atomicfile.OS{}, path, params)
 		return c, err
 	}
-	c, _, err := checkpoint.Latest(atomicfile.OS{}, path)
-	return c, err
-}
-
-// source is where parameters are read from.
-type source struct {
-	shape func(name string) (formats.DType, []int64, bool)
-	read  func(name string, dst []byte) error
-	names []string
-}
-
-func loadCheckpoint(p runtime.Program, c *checkpoint.Checkpoint) error {
-	s := source{read: c.Read}
-	s.shape = func(name string) (formats.DType, []int64, bool) {
-		t, ok := c.Tensor(name)
-		return t.DType, t.Shape, ok
+	c, err := checkpoint.Read(atomicfile.OS{}, path, params)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	for _, t := range c.Manifest.Tensors {
-		if t.Role == string(artifact.Param) { // its optimizer may be another
-			s.names = append(s.names, t.Name)
+	return c, nil
+}
+
+// paramsOf wants a checkpoint's parameters, whatever its optimizer and whatever the ranks that saved it.
+func paramsOf(p runtime.Program, m *checkpoint.Manifest) ([]checkpoint.Want, []func() error, error) {
+	var names []string
+	for _, t := range m.Tensors {
+		if t.Role == string(artifact.Param) {
+			names = append(names, t.Name)
 		}
 	}
-	return s.load(p)
+	states, err := match(p, names, func(name string) (formats.DType, []int64, bool) {
+		t, ok := m.Tensor(name)
+		return t.DType, t.Shape, ok
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var shares []share
+	for _, s := range states {
+		shares = append(shares, share{state: s, shape: s.Shape, end: s.Bytes() / int64(s.DType.Size())})
+	}
+	return wants(p, m, shares)
 }
 
 func loadFile(p runtime.Program, path string) error {
@@ -87,31 +94,40 @@ func loadFile(p runtime.Program, path string) error {
 }
 
 func loadTensors(p runtime.Program, f *safetensors.File) error {
-	s := source{}
-	s.shape = func(name string) (formats.DType, []int64, bool) {
+	var names []string
+	for _, t := range f.Tensors {
+		names = append(names, t.Name)
+	}
+	states, err := match(p, names, func(name string) (formats.DType, []int64, bool) {
 		t, ok := f.Lookup(name)
 		return t.DType, t.Shape, ok
+	})
+	if err != nil {
+		return err
 	}
-	s.read = func(name string, dst []byte) error {
-		t, _ := f.Lookup(name)
-		return f.ReadInto(t, dst)
+	for _, s := range states {
+		t, err := f.Read(s.Name)
+		if err != nil {
+			return err
+		}
+		if err := p.WriteState(s.Name, t.Data); err != nil {
+			return err
+		}
 	}
-	for _, t := range f.Tensors {
-		s.names = append(s.names, t.Name)
-	}
-	return s.load(p)
+	return nil
 }
 
-// load needs every parameter of the program, and refuses tensors that are no state of it: they are a sign of another model.
-func (s source) load(p runtime.Program) error {
+// match gives the program's parameters, if the tensors of these names have all of them; it refuses tensors that are no state of the
+// program: they are a sign of another model.
+func match(p runtime.Program, names []string, shape func(name string) (formats.DType, []int64, bool)) (params []artifact.State, err error) {
 	states := map[string]artifact.State{}
 	for _, t := range p.Manifest().States {
 		states[t.Name] = t
 	}
 	known := slices.Sorted(maps.Keys(states))
-	for _, name := range s.names {
+	for _, name := range names {
 		if _, ok := states[name]; !ok {
-			return fmt.Errorf("tensor %q is not in model %s%s", name, p.Manifest().Model, near.Suggest(name, known))
+			return nil, fmt.Errorf("tensor %q is not in model %s%s", name, p.Manifest().Model, near.Suggest(name, known))
 		}
 	}
 	for _, name := range known {
@@ -119,20 +135,14 @@ func (s source) load(p runtime.Program) error {
 		if want.Role != artifact.Param {
 			continue
 		}
-		dtype, shape, ok := s.shape(name)
+		dtype, shape, ok := shape(name)
 		if !ok {
-			return fmt.Errorf("parameter %q is missing", name)
+			return nil, fmt.Errorf("parameter %q is missing", name)
 		}
 		if dtype != want.DType || !slices.Equal(shape, want.Shape) {
-			return fmt.Errorf("%s is %s, in the model %s", name, dtype.Of(shape), want.DType.Of(want.Shape))
+			return nil, fmt.Errorf("%s is %s, in the model %s", name, dtype.Of(shape), want.DType.Of(want.Shape))
 		}
-		buffer := make([]byte, want.Bytes())
-		if err := s.read(name, buffer); err != nil {
-			return err
-		}
-		if err := p.WriteState(name, buffer); err != nil {
-			return err
-		}
+		params = append(params, want)
 	}
-	return nil
+	return params, nil
 }

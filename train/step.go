@@ -13,28 +13,44 @@ import (
 	"blutrain/train/logs"
 )
 
-// run takes steps until the last, an error, or the end of the context.
+// run takes steps until the last, an error, or the end of the context of any rank.
 func (l *loop) run(ctx context.Context) error {
 	for l.step < l.Steps {
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w after step %d of %d", ErrInterrupted, l.step, l.Steps)
+		if stop, err := l.ranks.any(ctx, ctx.Err() != nil || l.nobody != nil); stop || err != nil {
+			l.broken = err != nil
+			return l.stopped(err)
 		}
 		r, err := l.takeStep()
 		if err != nil {
 			l.broken = true
 			return fmt.Errorf("step %d: %w", l.step+1, err)
 		}
-		unheard := l.report(l.sink.Step(r))
+		if l.ranks.rank() == 0 {
+			l.report(l.sink.Step(r))
+		}
 		if err := finite(r); err != nil {
 			l.broken = true
-			return errors.Join(fmt.Errorf("step %d: %w", r.Step, err), unheard)
+			return errors.Join(fmt.Errorf("step %d: %w", r.Step, err), l.nobody)
 		}
 		l.step, l.last = r.Step, r
-		if err := errors.Join(unheard, l.afterStep()); err != nil {
-			return fmt.Errorf("after step %d: %w", l.step, err)
+		if err := l.afterStep(); err != nil {
+			// The state is good, but the others may wait for this rank's part in an evaluation, so a save together is not possible.
+			l.broken = l.ranks.world() > 1
+			return errors.Join(fmt.Errorf("after step %d: %w", l.step, err), l.nobody)
 		}
 	}
-	return nil
+	return l.nobody
+}
+
+// stopped is why the run ends before the last step.
+func (l *loop) stopped(err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("after step %d: %w", l.step, err)
+	case l.nobody != nil:
+		return fmt.Errorf("after step %d: %w", l.step, l.nobody)
+	}
+	return fmt.Errorf("%w after step %d of %d", ErrInterrupted, l.step, l.Steps)
 }
 
 // takeStep accumulates the step's micro-batches, updates the parameters, and measures.
@@ -42,25 +58,26 @@ func (l *loop) takeStep() (r logs.Step, err error) {
 	step, batch := l.step+1, l.manifest.Train.Batch
 	begin := time.Now()
 	lr := l.schedule.LR(step)
-	for micro := range batch.Accumulate {
+	for micro := range l.micros {
 		rows, err := l.loader.Next()
 		if err != nil {
 			return r, err
 		}
-		scalars := runtime.Scalars{"first": 0, "seed": l.stepSeed(step, micro)}
+		scalars := runtime.Scalars{"first": 0, "seed": l.microSeed(step, micro)}
 		if micro == 0 {
 			scalars["first"] = 1
 		}
-		if _, err := l.Program.Call("accumulate", inputs(rows, batch.B, batch.S), scalars); err != nil {
+		if _, err := l.Program.Call(l.accumulate(micro), inputs(rows, batch.B, batch.S), scalars); err != nil {
 			return r, err
 		}
 	}
+	l.settle()
 	out, err := l.Program.Call("apply", nil, runtime.Scalars{"lr": lr, "step": float64(step)})
 	if err != nil {
 		return r, err
 	}
 	elapsed := time.Since(begin).Seconds()
-	tokens := float64(batch.B * batch.S * batch.Accumulate * int64(l.Group.World()))
+	tokens := float64(batch.B * batch.S * l.micros * int64(l.ranks.dp())) // of all ranks
 	return logs.Step{
 		Step: step, Loss: scalar(out, "loss"), GradNorm: scalar(out, "grad_norm"), LR: logs.Number(lr),
 		TokensPerSec: logs.Number(tokens / elapsed), Milliseconds: logs.Number(1000 * elapsed),
@@ -68,14 +85,26 @@ func (l *loop) takeStep() (r logs.Step, err error) {
 	}, nil
 }
 
+// accumulate is the function for a micro-batch: the last one's may sum over the ranks.
+func (l *loop) accumulate(micro int64) string {
+	if _, ok := l.manifest.Function(lastName); ok && micro == l.micros-1 {
+		return lastName
+	}
+	return "accumulate"
+}
+
 // report keeps the errors of logs for the end of the run, and tells the other logs of them, unless there is none left: then nobody
 // sees what the run does, and it ends.
-func (l *loop) report(err error) error {
-	if err == nil || errors.Is(err, logs.ErrNobody) {
-		return err
+func (l *loop) report(err error) {
+	switch {
+	case errors.Is(err, logs.ErrNobody):
+		if l.nobody == nil {
+			l.nobody = err
+		}
+	case err != nil:
+		l.unheard = append(l.unheard, err)
+		l.note(err.Error())
 	}
-	l.unheard = append(l.unheard, err)
-	return l.note(err.Error())
 }
 
 // finite is an error when the step has produced a number that is none: parameters are lost from here on.
@@ -94,18 +123,10 @@ func finite(r logs.Step) error {
 // afterStep reports on checkpoints, and evaluates and saves when it is time.
 func (l *loop) afterStep() error {
 	if text := l.spikes.add(float64(l.last.Loss)); text != "" {
-		if err := l.note(text); err != nil {
-			return err
-		}
+		l.note(text)
 	}
 	if l.writer != nil {
-		// The next save may succeed, and training need not stop for this one.
-		for _, err := range l.writer.Errs() {
-			l.unsaved = append(l.unsaved, err)
-			if err := l.note(err.Error()); err != nil {
-				return err
-			}
-		}
+		l.reportSaves(l.writer.Saved())
 	}
 	last := l.step == l.Steps
 	if l.Val != nil && (last || l.ValEvery > 0 && l.step%l.ValEvery == 0) {
@@ -119,48 +140,32 @@ func (l *loop) afterStep() error {
 	return nil
 }
 
-func (l *loop) note(text string) error {
-	return l.report(l.sink.Note(logs.Note{Step: l.step, Text: text}))
+// note reports a remark, on rank 0.
+func (l *loop) note(text string) {
+	if l.ranks.rank() == 0 {
+		l.report(l.sink.Note(logs.Note{Step: l.step, Text: text}))
+	}
 }
 
 // evaluate reports the mean loss on the validation data: always the same batches.
 func (l *loop) evaluate() error {
-	mean, err := Evaluate(l.Program, l.Val, l.loaderConfig(true), l.ValBatches)
+	mean, err := Evaluate(l.Program, l.Mesh, l.Val, l.ValBatches)
 	if err != nil {
 		return fmt.Errorf("evaluation: %w", err)
 	}
 	value := logs.Number(mean)
 	l.val = &value
-	return l.report(l.sink.Eval(logs.Eval{Step: l.step, Loss: value}))
+	if l.ranks.rank() == 0 {
+		l.report(l.sink.Eval(logs.Eval{Step: l.step, Loss: value}))
+	}
+	return nil
 }
 
-// Evaluate gives the mean loss of a program over batches that are spread evenly over the data; 0 batches: all whole ones.
-func Evaluate(p runtime.Program, shards *data.Shards, c data.Config, batches int64) (float64, error) {
-	c.Sequential, c.Sample = true, batches
-	loader, err := data.NewLoader(shards, c, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer loader.Close()
-	sum, count := 0.0, 0.0
-	for range loader.Batches() {
-		rows, err := loader.Next()
-		if err != nil {
-			return 0, err
-		}
-		out, err := p.Call("eval", inputs(rows, c.B, c.S), runtime.Scalars{"seed": 0})
-		if err != nil {
-			return 0, err
-		}
-		sum += float64(scalar(out, "loss_sum"))
-		count += float64(scalar(out, "count"))
-	}
-	return sum / count, nil
-}
-
-// stepSeed is the seed of one micro-batch, the same when the step is taken again after a resumption.
-func (l *loop) stepSeed(step, micro int64) float64 {
-	x := data.Mix(l.seed ^ data.Mix(uint64(step)^data.Mix(uint64(micro)^data.Mix(uint64(l.Group.Rank())))))
+// microSeed is the seed of a micro-batch: the same when the step is taken again after a resumption, and whichever rank of how many
+// takes it, as its rows are.
+func (l *loop) microSeed(step, micro int64) float64 {
+	number := uint64(micro)*uint64(l.ranks.dp()) + uint64(l.ranks.dpRank()) // within the step, of all ranks
+	x := data.Mix(l.seed ^ data.Mix(uint64(step)^data.Mix(number)))
 	return float64(x & MaxSeed)
 }
 
@@ -171,7 +176,7 @@ func (l *loop) utilization(seconds float64) *logs.Number {
 	}
 	accumulate, _ := l.manifest.Function("accumulate")
 	apply, _ := l.manifest.Function("apply")
-	flops := accumulate.Flops*float64(l.manifest.Train.Batch.Accumulate) + apply.Flops
+	flops := accumulate.Flops*float64(l.micros) + apply.Flops
 	share := logs.Number(flops / seconds / l.PeakFlops)
 	return &share
 }

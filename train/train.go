@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blutrain/artifact"
+	"blutrain/dtms"
 	"blutrain/runtime"
 	"blutrain/train/checkpoint"
 	"blutrain/train/data"
@@ -24,7 +25,9 @@ type Config struct {
 	Val      *data.Shards // what to evaluate on; nil: nothing
 	Steps    int64        // the run ends after this step
 	Seed     *uint64      // of initialization, data order and dropout; nil: that of the checkpoint, or 0. At most MaxSeed
-	Group    checkpoint.Group
+	Mesh     *dtms.Mesh   // this rank among those of the job, in host memory; nil: it is alone
+
+	Accumulate int64 // micro-batches of a step on each rank; 0: as many as the model says
 
 	ValEvery   int64 // steps between evaluations; there is one after the last step, too
 	ValBatches int64 // of an evaluation; 0: all whole batches of Val
@@ -37,7 +40,7 @@ type Config struct {
 	PeakFlops float64 // of the device, per second; 0: not known
 
 	// Logs opens what the run reports to, once it is known after which step it begins (0 unless it is resumed). A log that
-	// can't be written is an error at the end of the run, which goes on as long as there is another.
+	// can't be written is an error at the end of the run, which goes on as long as there is another. Only rank 0 reports.
 	Logs func(first int64) (logs.Multi, error)
 }
 
@@ -49,9 +52,13 @@ var ErrInterrupted = errors.New("interrupted")
 
 // Run trains. When the context ends, the step at hand is finished and a checkpoint saved. What is returned with an
 // error is how far the run came.
+//
+// All ranks of a mesh call Run. They stop together, after the same step, when the context of one of them ends. A rank that can't
+// go on tells the others why, and they return errors that name it.
 func Run(ctx context.Context, c Config) (logs.Done, error) {
-	l, err := start(c)
+	l, err := start(ctx, c)
 	if err != nil {
+		ranks{c.Mesh}.abort(err)
 		return logs.Done{}, err
 	}
 	return l.finish(l.run(ctx))
@@ -60,7 +67,10 @@ func Run(ctx context.Context, c Config) (logs.Done, error) {
 // loop is a run under way.
 type loop struct {
 	Config
+	ranks    ranks
+	group    group
 	manifest *artifact.Manifest
+	micros   int64 // micro-batches of a step on each rank
 	schedule schedule.Schedule
 	seed     uint64
 	loader   *data.Loader
@@ -69,31 +79,52 @@ type loop struct {
 	sink     logs.Multi
 	spikes   spikes
 
-	began  time.Time
-	first  int64 // steps taken before this process
-	step   int64 // steps taken
-	broken bool  // the state is not that after a step: the next one went wrong
-	saved  int64 // step of the newest checkpoint begun
-	last   logs.Step
-	val    *logs.Number
+	began   time.Time
+	first   int64                   // steps taken before this process
+	step    int64                   // steps taken
+	broken  bool                    // the state is not that after a step: the next one went wrong
+	saved   int64                   // step of the newest checkpoint begun
+	copying *snapshot               // for it; nil once it is complete
+	stalls  map[int64]time.Duration // for which checkpoints that are being written have held training up, by step
+	last    logs.Step
+	val     *logs.Number
 
 	notes   []string // to report once there is a place for it
 	unsaved []error  // checkpoints that could not be written
 	unheard []error  // logs that could not be written
+	nobody  error    // why there is nothing left to report to; nil if there is
 }
 
 // start checks everything that can be checked before the first step, and brings the program to the state to go on from.
-func start(c Config) (*loop, error) {
-	l := &loop{Config: c, manifest: c.Program.Manifest(), began: time.Now(), saved: -1, last: logs.Step{Loss: logs.NaN()}}
+func start(ctx context.Context, c Config) (*loop, error) {
+	l := &loop{Config: c, ranks: ranks{c.Mesh}, manifest: c.Program.Manifest(), began: time.Now(), saved: -1, last: logs.Step{Loss: logs.NaN()}}
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	for _, open := range []func() error{l.begin, l.openLoader, l.openLogs} {
+	if err := l.meet(ctx); err != nil {
+		return nil, err
+	}
+	for _, open := range []func() error{l.begin, l.openLoader, l.openLogs, func() error { return l.ranks.agree(ctx, l.beginning()) }} {
 		if err := open(); err != nil {
 			return nil, errors.Join(err, l.close())
 		}
 	}
 	return l, nil
+}
+
+// meet makes sure that all ranks are about to do the same.
+func (l *loop) meet(ctx context.Context) (err error) {
+	if l.ranks.world() > 1 {
+		facts, err := l.settings()
+		if err == nil {
+			err = l.ranks.agree(ctx, facts)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	l.group, err = l.ranks.newGroup(ctx)
+	return err
 }
 
 func (l *loop) check() error {
@@ -104,8 +135,11 @@ func (l *loop) check() error {
 	if l.schedule, err = schedule.New(l.manifest.Train.Schedule); err != nil {
 		return err
 	}
-	if l.Steps < 1 || l.ValEvery < 0 || l.ValBatches < 0 || l.CheckpointEvery < 0 || l.Keep < 0 {
+	if l.Steps < 1 || l.ValEvery < 0 || l.ValBatches < 0 || l.CheckpointEvery < 0 || l.Keep < 0 || l.Accumulate < 0 {
 		return errors.New("steps must be at least 1, and no interval or number negative")
+	}
+	if l.micros = l.Accumulate; l.micros == 0 {
+		l.micros = l.manifest.Train.Batch.Accumulate
 	}
 	if l.Seed != nil {
 		l.seed = *l.Seed
@@ -122,7 +156,7 @@ func (l *loop) check() error {
 // openLoader begins at the data's beginning, or where begin found that the run goes on.
 func (l *loop) openLoader() (err error) {
 	if l.loader == nil {
-		l.loader, err = data.NewLoader(l.Data, l.loaderConfig(false), nil)
+		l.loader, err = data.NewLoader(l.Data, l.loaderConfig(), nil)
 	}
 	if err != nil || l.Val == nil {
 		return err
@@ -136,27 +170,19 @@ func (l *loop) openLoader() (err error) {
 // tryValidation reads what evaluations are going to read: data that cannot be used should be known now, not after hours, when the first
 // evaluation comes.
 func (l *loop) tryValidation() error {
-	c := l.loaderConfig(true)
-	c.Sample = l.ValBatches
-	val, err := data.NewLoader(l.Val, c, nil)
-	if err != nil {
-		return err
-	}
-	defer val.Close()
-	for range val.Batches() {
-		if _, err := val.Next(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return evaluation(l.Val, l.loaderConfig(), l.ValBatches, func(data.Batch, bool) error { return nil })
 }
 
-func (l *loop) loaderConfig(sequential bool) data.Config {
-	b := l.manifest.Train.Batch
-	return data.Config{B: b.B, S: b.S, Vocab: vocabulary(l.manifest), Rank: l.Group.Rank(), Ranks: l.Group.World(), Seed: l.seed, Sequential: sequential}
+func (l *loop) loaderConfig() data.Config {
+	c := DataConfig(l.manifest, l.Mesh)
+	c.Seed = l.seed
+	return c
 }
 
 func (l *loop) openLogs() (err error) {
+	if l.ranks.rank() != 0 {
+		return nil
+	}
 	if l.sink, err = l.Logs(l.first); err != nil {
 		return err
 	}
@@ -164,20 +190,20 @@ func (l *loop) openLogs() (err error) {
 		l.notes = append(l.notes, fmt.Sprintf("nothing to do: the run is to end with step %d", l.Steps))
 	}
 	for _, text := range l.notes {
-		if err := l.note(text); err != nil {
-			return err
-		}
+		l.note(text)
 	}
-	return nil
+	return l.nobody
 }
 
 // finish saves what is worth saving (not the state after a step that went wrong), ends the background work, and says how it went.
 func (l *loop) finish(err error) (logs.Done, error) {
-	if !l.broken && l.step > l.first {
+	if l.broken {
+		l.ranks.abort(err)
+	} else if l.step > l.first {
 		err = errors.Join(err, l.save())
 	}
 	if l.writer != nil {
-		l.unsaved = append(l.unsaved, l.writer.Close()...)
+		l.reportSaves(l.writer.Close())
 		l.writer = nil
 	}
 	err = errors.Join(err, summary(l.unsaved), summary(l.unheard))
@@ -208,10 +234,13 @@ func (l *loop) close() error {
 		l.loader.Close()
 	}
 	if l.writer != nil {
-		errs = append(errs, l.writer.Close()...)
+		l.writer.Close() // nothing has been saved yet
 	}
 	if l.store != nil {
 		errs = append(errs, l.store.Close())
+	}
+	if l.group.c != nil {
+		errs = append(errs, l.group.c.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -50,6 +50,7 @@ type recorder struct {
 	steps  []logs.Step
 	evals  []logs.Eval
 	notes  []logs.Note
+	saves  []logs.Checkpoint
 	done   []logs.Done
 	closed bool
 	each   func(step int64) error
@@ -62,10 +63,11 @@ func (r *recorder) Step(s logs.Step) error {
 	}
 	return nil
 }
-func (r *recorder) Eval(e logs.Eval) error { r.evals = append(r.evals, e); return nil }
-func (r *recorder) Note(n logs.Note) error { r.notes = append(r.notes, n); return nil }
-func (r *recorder) Done(d logs.Done) error { r.done = append(r.done, d); return nil }
-func (r *recorder) Close() error           { r.closed = true; return nil }
+func (r *recorder) Eval(e logs.Eval) error             { r.evals = append(r.evals, e); return nil }
+func (r *recorder) Checkpoint(c logs.Checkpoint) error { r.saves = append(r.saves, c); return nil }
+func (r *recorder) Note(n logs.Note) error             { r.notes = append(r.notes, n); return nil }
+func (r *recorder) Done(d logs.Done) error             { r.done = append(r.done, d); return nil }
+func (r *recorder) Close() error                       { r.closed = true; return nil }
 
 func (r *recorder) losses() (list []logs.Number) {
 	for _, s := range r.steps {
@@ -80,7 +82,7 @@ var batch = artifact.Batch{B: 2, S: 8, Accumulate: 3}
 func config(t testing.TB) (Config, *bigram, *recorder) {
 	model, r := newBigram(vocab, batch), &recorder{}
 	return Config{
-		Program: model, Artifact: "hash", Data: corpus(t, 8*40+1), Steps: 30, Group: checkpoint.Single{},
+		Program: model, Artifact: "hash", Data: corpus(t, 8*40+1), Steps: 30,
 		Logs: func(first int64) (logs.Multi, error) { r.first = first; return logs.Multi{r}, nil },
 	}, model, r
 }
@@ -158,7 +160,6 @@ func sessions(t *testing.T, dir string, stops ...int64) outcome {
 	last, _, err := checkpoint.Latest(atomicfile.OS{}, dir)
 	require.NoError(t, err)
 	o.loader = last.Manifest.Loader
-	require.NoError(t, last.Close())
 	return o
 }
 
@@ -239,7 +240,6 @@ func TestNaNIsReportedAtTheStep(t *testing.T) {
 	last, _, err := checkpoint.Latest(atomicfile.OS{}, dir)
 	require.NoError(t, err)
 	require.Equal(t, int64(8), last.Manifest.Step, "what is saved is from before")
-	require.NoError(t, last.Close())
 }
 
 func TestDeviceErrorNamesTheStep(t *testing.T) {
@@ -273,7 +273,6 @@ func TestCheckpointThatFails(t *testing.T) {
 	last, _, err := checkpoint.Latest(atomicfile.OS{}, dir)
 	require.NoError(t, err)
 	require.Equal(t, int64(30), last.Manifest.Step, "later checkpoints succeed")
-	require.NoError(t, last.Close())
 }
 
 // TestLogThatFails: training goes on while there is another log, and else ends with the state saved; both times with an error.
@@ -305,7 +304,6 @@ func TestLogThatFails(t *testing.T) {
 	last, _, err := checkpoint.Latest(atomicfile.OS{}, c.CheckpointDir)
 	require.NoError(t, err)
 	require.Equal(t, int64(5), last.Manifest.Step)
-	require.NoError(t, last.Close())
 }
 
 // TestManyFailuresAreToldTogether: the end of a run doesn't list every checkpoint that a full disk refused.

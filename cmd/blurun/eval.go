@@ -45,7 +45,7 @@ func (c *evalCmd) Run(e *env) (err error) {
 	if err := e.restore(p, c.Params, 0); err != nil {
 		return err
 	}
-	loss, err := train.Evaluate(p, shards, train.DataConfig(p.Manifest()), c.Batches)
+	loss, err := train.Evaluate(p, nil, shards, c.Batches)
 	if err != nil {
 		return err
 	}

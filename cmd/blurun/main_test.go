@@ -98,6 +98,8 @@ func (w work) train(args ...string) (steps []logs.Step, evals []logs.Eval, done 
 		switch {
 		case strings.HasPrefix(line, `{"done"`):
 			require.NoError(w.t, json.Unmarshal([]byte(line), &done))
+		case strings.Contains(line, "checkpoint_stall_ms"):
+			require.NotContains(w.t, line, "null")
 		case strings.Contains(line, "val_loss"):
 			var e logs.Eval
 			require.NoError(w.t, json.Unmarshal([]byte(line), &e))

@@ -11,7 +11,6 @@ import (
 
 	"blutrain/artifact"
 	"blutrain/train"
-	"blutrain/train/checkpoint"
 	"blutrain/train/data"
 	"blutrain/train/logs"
 	"blutrain/train/schedule"
@@ -61,7 +60,7 @@ func (c *trainCmd) Run(e *env) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	config := train.Config{
-		Program: p, Artifact: a.Hash, Seed: c.Seed, Group: checkpoint.Single{},
+		Program: p, Artifact: a.Hash, Seed: c.Seed,
 		ValEvery: c.ValEvery, ValBatches: c.ValBatches,
 		CheckpointDir: c.CheckpointDir, CheckpointEvery: c.CheckpointEvery, Keep: c.Keep, Resume: c.Resume,
 	}

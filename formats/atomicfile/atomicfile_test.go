@@ -70,7 +70,7 @@ func TestEverySyncAndRenameOfAFileIsNeeded(t *testing.T) {
 // folders commits two folders of two files.
 func folders(f *crashfs.FS) (acknowledged int, err error) {
 	for i := 1; i <= 2; i++ {
-		folder, err := atomicfile.NewFolder(f, fmt.Sprint("v", i))
+		folder, err := atomicfile.NewFolder(f, fmt.Sprint("v", i), "me")
 		if err != nil {
 			return acknowledged, err
 		}
@@ -156,16 +156,18 @@ func TestRealFiles(t *testing.T) {
 func TestRealFolders(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "step")
-	folder, err := atomicfile.NewFolder(atomicfile.OS{}, name)
+	folder, err := atomicfile.NewFolder(atomicfile.OS{}, name, "me")
 	require.NoError(t, err)
 	require.NoError(t, folder.Write("a", writes("1")))
 	require.NoError(t, folder.Discard())
 	require.NoDirExists(t, name)
-	folder, err = atomicfile.NewFolder(atomicfile.OS{}, name)
+	folder, err = atomicfile.NewFolder(atomicfile.OS{}, name, "me")
 	require.NoError(t, err)
 	require.NoError(t, folder.Write("a", writes("1")))
 	require.NoError(t, folder.Commit())
 	require.FileExists(t, filepath.Join(name, "a"))
+	require.Error(t, folder.Write("b", writes("1")), "committed")
+	require.Error(t, atomicfile.JoinFolder(atomicfile.OS{}, name, "other").Write("a", writes("1")), "nobody of that name began it")
 	require.NoError(t, atomicfile.RemoveFolder(atomicfile.OS{}, name))
 	require.Error(t, atomicfile.RemoveFolder(atomicfile.OS{}, name))
 	entries, err := os.ReadDir(dir)

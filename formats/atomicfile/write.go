@@ -95,10 +95,11 @@ type Folder struct {
 	temp, name string
 }
 
-// NewFolder begins the folder name, which must not exist when it is committed. A folder has one temporary name for all
-// processes, so that several can write to it; only one may begin and commit it, and what was begun before is removed.
-func NewFolder(fsys FS, name string) (*Folder, error) {
-	f := JoinFolder(fsys, name)
+// NewFolder begins the folder name, which must not exist when it is committed. The temporary name has the owner's in it, so that
+// several processes that share an owner can write to one folder, and a process left over from another owner's, which does not know
+// yet that its work is lost, can't. Only one may begin and commit it; what the owner began before is removed.
+func NewFolder(fsys FS, name, owner string) (*Folder, error) {
+	f := JoinFolder(fsys, name, owner)
 	if err := RemoveAll(fsys, f.temp); err != nil {
 		return nil, err
 	}
@@ -108,9 +109,9 @@ func NewFolder(fsys FS, name string) (*Folder, error) {
 	return f, nil
 }
 
-// JoinFolder is the folder that another process began.
-func JoinFolder(fsys FS, name string) *Folder {
-	return &Folder{fsys, filepath.Join(filepath.Dir(name), tempPrefix+filepath.Base(name)), name}
+// JoinFolder is the folder that another process of the same owner began.
+func JoinFolder(fsys FS, name, owner string) *Folder {
+	return &Folder{fsys, filepath.Join(filepath.Dir(name), tempPrefix+owner+"-"+filepath.Base(name)), name}
 }
 
 // Write writes one file of the folder.

@@ -32,6 +32,7 @@ type File struct {
 
 	byName map[string]int
 	data   *io.SectionReader
+	start  int64
 }
 
 // Open reads and checks the header of a file of this size.
@@ -53,6 +54,7 @@ func open(r io.ReaderAt, size int64) (*File, error) {
 		return nil, err
 	}
 	start := 8 + int64(len(header))
+	f.start = start
 	f.data = io.NewSectionReader(r, start, size-start)
 	slices.SortFunc(f.Tensors, func(a, b Info) int {
 		switch {
@@ -110,6 +112,9 @@ func checkRanges(tensors []Info, dataSize int64) error {
 	}
 	return nil
 }
+
+// DataStart is where in the file the data section begins, to which Begin and End of an Info are relative.
+func (f *File) DataStart() int64 { return f.start }
 
 // Lookup finds a tensor by name.
 func (f *File) Lookup(name string) (Info, bool) {

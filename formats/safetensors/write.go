@@ -33,13 +33,7 @@ func Of(name string, t formats.Tensor) Entry {
 // Write writes a file. Tensors are laid out by element size, largest first, then by name, so each is aligned
 // and the same tensors give the same bytes whatever their order here.
 func Write(w io.Writer, entries []Entry, metadata map[string]string) error {
-	entries = slices.Clone(entries)
-	slices.SortFunc(entries, func(a, b Entry) int {
-		if d := b.DType.Size() - a.DType.Size(); d != 0 {
-			return d
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	entries = inOrder(entries)
 	header, sizes, err := layOut(entries, metadata)
 	if err != nil {
 		return fmt.Errorf("safetensors: %w", err)
@@ -57,6 +51,39 @@ func Write(w io.Writer, entries []Entry, metadata map[string]string) error {
 		}
 	}
 	return nil
+}
+
+func inOrder(entries []Entry) []Entry {
+	entries = slices.Clone(entries)
+	slices.SortFunc(entries, func(a, b Entry) int {
+		if d := b.DType.Size() - a.DType.Size(); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return entries
+}
+
+// Image gives the bytes that Write would write of tensors in memory, without copying them: the header, then the data of each
+// tensor in the file's order.
+func Image(tensors map[string]formats.Tensor, metadata map[string]string) ([][]byte, error) {
+	var entries []Entry
+	for name, t := range tensors {
+		if err := t.Check(); err != nil {
+			return nil, fmt.Errorf("safetensors: tensor %s: %w", quote(name), err)
+		}
+		entries = append(entries, Entry{Name: name, DType: t.DType, Shape: t.Shape})
+	}
+	entries = inOrder(entries)
+	header, _, err := layOut(entries, metadata)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	image := [][]byte{header}
+	for _, e := range entries {
+		image = append(image, tensors[e.Name].Data)
+	}
+	return image, nil
 }
 
 // layOut makes the length and header, and gives the size of each entry.

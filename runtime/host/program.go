@@ -31,6 +31,7 @@ type device struct {
 	states    map[string]memory
 	constants []memory
 	arena     memory
+	buffers   []memory           // for snapshots
 	scratch   []memory           // one a worker
 	frames    []frame            // one a worker
 	flights   collective.Flights // of the call that runs
@@ -133,44 +134,15 @@ func (d *device) Close() error {
 	for _, m := range d.states {
 		keep(m.free())
 	}
-	for _, ms := range [][]memory{d.constants, d.scratch, {d.arena}} {
+	for _, ms := range [][]memory{d.constants, d.scratch, d.buffers, {d.arena}} {
 		for _, m := range ms {
 			keep(m.free())
 		}
 	}
-	d.states, d.constants, d.scratch, d.arena, d.functions = nil, nil, nil, memory{}, nil
+	d.states, d.constants, d.scratch, d.buffers, d.arena, d.functions = nil, nil, nil, nil, memory{}, nil
 	if d.pool != nil {
 		d.pool.Close()
 		d.pool = nil
 	}
 	return first
-}
-
-// ReadState copies a state to dst.
-func (d *device) ReadState(name string, dst []byte) error {
-	m, err := d.state(name, len(dst))
-	copy(dst, m.bytes)
-	return err
-}
-
-// WriteState copies src to a state.
-func (d *device) WriteState(name string, src []byte) error {
-	m, err := d.state(name, len(src))
-	if err != nil {
-		return err
-	}
-	copy(m.bytes, src)
-	return nil
-}
-
-func (d *device) state(name string, n int) (memory, error) {
-	m, ok := d.states[name]
-	if !ok {
-		return memory{}, fmt.Errorf("no state %q", name)
-	}
-	s, _ := d.manifest.State(name)
-	if int64(n) != s.Bytes() {
-		return memory{}, fmt.Errorf("state %q has %d bytes, not %d", name, s.Bytes(), n)
-	}
-	return m, nil
 }

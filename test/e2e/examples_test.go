@@ -12,7 +12,6 @@ import (
 
 	"blutrain/artifact"
 	"blutrain/train"
-	"blutrain/train/checkpoint"
 	"blutrain/train/data"
 	"blutrain/train/logs"
 )
@@ -106,7 +105,7 @@ func (r *run) train(until int64) error {
 	}
 	seed := uint64(3)
 	_, err := train.Run(ctx, train.Config{
-		Program: Open(r.t, r.a, r.threads), Data: r.text, Steps: steps60, Seed: &seed, Group: checkpoint.Single{},
+		Program: Open(r.t, r.a, r.threads), Data: r.text, Steps: steps60, Seed: &seed,
 		CheckpointDir: r.dir, Resume: len(r.losses) > 0,
 		Logs: func(first int64) (logs.Multi, error) {
 			require.Len(r.t, r.losses, int(first))
@@ -128,7 +127,8 @@ func (r *run) Step(s logs.Step) error {
 	r.stop()
 	return nil
 }
-func (r *run) Eval(logs.Eval) error { return nil }
+func (r *run) Eval(logs.Eval) error             { return nil }
+func (r *run) Checkpoint(logs.Checkpoint) error { return nil }
 func (r *run) Note(n logs.Note) error {
 	r.t.Errorf("unexpected note: %s", n.Text)
 	return nil

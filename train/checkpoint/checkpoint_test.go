@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +28,7 @@ import (
 func snapshot(step int64) *Snapshot {
 	tensor := func(name, role string, v float32) Tensor {
 		t := formats.FromFloat32s([]float32{v, v + 0.5, v + 1}, 3)
-		return Tensor{Info{Name: name, DType: t.DType, Shape: t.Shape, Role: role}, t.Data}
+		return Tensor{Info{Name: name, DType: t.DType, Shape: t.Shape, Role: role}, 0, 3, t.Data}
 	}
 	return &Snapshot{
 		Step: step, Model: "toy", Artifact: "abc", Seed: 42,
@@ -51,18 +51,52 @@ func sameAs(c *Checkpoint, want *Snapshot) error {
 		if err := c.Read(t.Name, got); err != nil {
 			return err
 		}
-		if info, ok := c.Tensor(t.Name); !ok || info.Role != t.Role || !bytes.Equal(got, t.Data) {
+		if info, ok := c.Manifest.Tensor(t.Name); !ok || info.Role != t.Role || !bytes.Equal(got, t.Data) {
 			return fmt.Errorf("tensor %s of step %d differs", t.Name, want.Step)
 		}
 	}
 	return nil
 }
 
-func create(t *testing.T, dir string, keep int, resume bool) (*Store, *Checkpoint, []Skipped) {
+// restored reads what a snapshot of the step holds.
+func restored(s *Store) (*Checkpoint, []Skipped, error) {
+	var want *Snapshot
+	var got [][]byte
+	c, skipped, err := s.Restore(func(m *Manifest) (wants []Want, err error) {
+		want, got = snapshot(m.Step), nil
+		for _, t := range m.Tensors {
+			got = append(got, make([]byte, 12))
+			wants = append(wants, t.Whole(got[len(got)-1]))
+		}
+		return wants, nil
+	})
+	if c == nil {
+		return c, skipped, err
+	}
+	for i, t := range c.Manifest.Tensors {
+		data := want.Tensors[slices.IndexFunc(want.Tensors, func(w Tensor) bool { return w.Name == t.Name })].Data
+		if !bytes.Equal(got[i], data) {
+			err = errors.Join(err, fmt.Errorf("tensor %s of step %d was put wrong", t.Name, want.Step))
+		}
+	}
+	return c, skipped, errors.Join(err, sameAs(c, want))
+}
+
+func create(t *testing.T, dir string, keep int) *Store {
 	t.Helper()
-	s, c, skipped, err := Create(dir, keep, resume, Single{})
+	s, err := Create(dir, keep, Single{})
 	require.NoError(t, err)
-	return s, c, skipped
+	s.chunk = 64
+	return s
+}
+
+func save(s *Store, steps ...int64) error {
+	for _, step := range steps {
+		if _, err := s.Save(snapshot(step)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func names(t *testing.T, dir string) (list []string) {
@@ -77,30 +111,30 @@ func names(t *testing.T, dir string) (list []string) {
 
 func TestSaveAndResume(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "ckpt")
-	s, c, _ := create(t, dir, 2, false)
-	require.Nil(t, c)
-	for _, step := range []int64{8, 9, 10, 11} { // 9 before 10 by number, after it by name without zeros
-		require.NoError(t, s.Save(snapshot(step)))
-	}
-	require.ErrorContains(t, s.Save(snapshot(11)), "checkpoint of step 11: there is a valid checkpoint of this step already")
+	s := create(t, dir, 2)
+	require.NoError(t, s.Fresh())
+	require.NoError(t, save(s, 8, 9, 10, 11)) // 9 before 10 by number, after it by name without zeros
+	require.ErrorContains(t, save(s, 11), "checkpoint of step 11: there is a valid checkpoint of this step already")
 	require.NoError(t, s.Close())
 	require.Equal(t, []string{"lock", "step-00000010", "step-00000011"}, names(t, dir))
-	s, c, skipped := create(t, dir, 2, true)
+	s = create(t, dir, 2)
+	c, skipped, err := restored(s)
+	require.NoError(t, err)
 	require.Empty(t, skipped)
-	require.NoError(t, sameAs(c, snapshot(11)))
+	require.Equal(t, int64(11), c.Manifest.Step)
 	require.ErrorContains(t, c.Read("nobody", nil), `no tensor "nobody"`)
 	require.Error(t, c.Read("wte", make([]byte, 11)))
-	require.NoError(t, c.Close())
+	require.ErrorContains(t, c.Load([]Want{{"wte", 1, 4, nil}}), "has 3 elements, asked for [1, 4)")
 	require.NoError(t, s.Close())
-	_, _, _, err := Create(dir, 2, false, Single{})
-	require.ErrorContains(t, err, "has checkpoints up to step 11 of an earlier run: continue it with --resume")
+	s = create(t, dir, 2)
+	require.ErrorContains(t, s.Fresh(), "has checkpoints up to step 11 of an earlier run: continue it with --resume")
+	require.NoError(t, s.Close())
 }
 
 func TestRetentionGoesByNumber(t *testing.T) {
 	dir := t.TempDir()
-	s, _, _ := create(t, dir, 1, false)
-	require.NoError(t, s.Save(snapshot(99_999_999)))
-	require.NoError(t, s.Save(snapshot(100_000_000))) // sorts before 99999999 by name
+	s := create(t, dir, 1)
+	require.NoError(t, save(s, 99_999_999, 100_000_000)) // sorts before 99999999 by name
 	require.Equal(t, []string{"lock", "step-100000000"}, names(t, dir))
 	require.NoError(t, s.Close())
 	_, ok := parseStep("step-000000001")
@@ -108,11 +142,13 @@ func TestRetentionGoesByNumber(t *testing.T) {
 }
 
 func TestNothingToResumeIsAFreshStart(t *testing.T) {
-	s, c, skipped := create(t, t.TempDir(), 1, true)
+	s := create(t, t.TempDir(), 1)
+	c, skipped, err := restored(s)
+	require.NoError(t, err)
 	require.Nil(t, c)
 	require.Empty(t, skipped)
 	require.NoError(t, s.Close())
-	_, _, err := Latest(atomicfile.OS{}, filepath.Join(t.TempDir(), "none"))
+	_, _, err = Latest(atomicfile.OS{}, filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, ErrNone)
 }
 
@@ -127,19 +163,18 @@ var damage = []struct {
 	{"empty manifest", "manifest.json", func([]byte) []byte { return nil }, "damaged"},
 	{"manifest of another step", "manifest.json", func(b []byte) []byte { return bytes.Replace(b, []byte(`"step": 2`), []byte(`"step": 3`), 1) }, "does not have the checksum"},
 	{"manifest with another row", "manifest.json", func(b []byte) []byte { return bytes.Replace(b, []byte(`"row": 16`), []byte(`"row": 17`), 1) }, "does not have the checksum"},
-	{"version 0", "manifest.json", func(b []byte) []byte { return []byte(`{"format":"blutrain checkpoint","version":0,"old":[]}`) }, "format version 0 never was"},
 	{"other format", "manifest.json", func(b []byte) []byte { return []byte(`{"format":"other","version":1}`) }, `format is "other"`},
 	{"no tensors", "rank-00000.safetensors", nil, "no such file"},
 	{"tensors cut short", "rank-00000.safetensors", func(b []byte) []byte { return b[:len(b)-1] }, "the manifest lists"},
-	{"a bit in the tensors", "rank-00000.safetensors", func(b []byte) []byte { b[len(b)-2] ^= 4; return b }, "does not have the checksum|do not have the checksum"},
+	{"a bit in the tensors", "rank-00000.safetensors", func(b []byte) []byte { b[len(b)-2] ^= 4; return b }, `bytes \[128, \d+\) do not have the checksum`},
+	{"a bit in the header", "rank-00000.safetensors", func(b []byte) []byte { return bytes.Replace(b, []byte(`"2"`), []byte(`"3"`), 1) }, "do not have the checksum"},
 }
 
 func TestDamagedCheckpointsAreSkippedWithTheReason(t *testing.T) {
 	for _, d := range damage {
 		dir := t.TempDir()
-		s, _, _ := create(t, dir, 0, false)
-		require.NoError(t, s.Save(snapshot(1)))
-		require.NoError(t, s.Save(snapshot(2)))
+		s := create(t, dir, 0)
+		require.NoError(t, save(s, 1, 2))
 		require.NoError(t, s.Close())
 		file := filepath.Join(dir, stepFolder(2), d.file)
 		if d.change == nil {
@@ -150,9 +185,10 @@ func TestDamagedCheckpointsAreSkippedWithTheReason(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, d.change(b), 0o644))
 		}
 		require.NoError(t, os.Mkdir(filepath.Join(dir, ".tmp-step-00000003"), 0o755))
-		s, c, skipped := create(t, dir, 1, true)
-		require.NoError(t, sameAs(c, snapshot(1)), d.name)
-		require.NoError(t, c.Close())
+		s = create(t, dir, 1)
+		c, skipped, err := restored(s)
+		require.NoError(t, err, d.name)
+		require.Equal(t, int64(1), c.Manifest.Step)
 		require.Len(t, skipped, 2)
 		require.ErrorContains(t, skipped[0].Reason, "never completed")
 		require.Equal(t, stepFolder(2), skipped[1].Name)
@@ -160,12 +196,11 @@ func TestDamagedCheckpointsAreSkippedWithTheReason(t *testing.T) {
 		require.Less(t, len(skipped[1].Reason.Error()), 300)
 
 		// The run goes on from step 1 and saves step 2 again, in place of the damaged one.
-		require.NoError(t, s.Save(snapshot(2)))
+		require.NoError(t, save(s, 2))
 		require.NoError(t, s.Close())
-		c, _, err := Latest(atomicfile.OS{}, dir)
+		c, _, err = Latest(atomicfile.OS{}, dir)
 		require.NoError(t, err)
 		require.NoError(t, sameAs(c, snapshot(2)))
-		require.NoError(t, c.Close())
 		require.Equal(t, []string{"lock", "step-00000002"}, names(t, dir), "the unfinished folder is gone")
 	}
 }
@@ -199,10 +234,8 @@ func (u unreadable) ReadAt([]byte, int64) (int, error) {
 // TestUnreadableCheckpointsAreNotPassedOver: a checkpoint that may be good is not gone back behind, since it would be written over then.
 func TestUnreadableCheckpointsAreNotPassedOver(t *testing.T) {
 	dir := t.TempDir()
-	s, _, _ := create(t, dir, 0, false)
-	require.NoError(t, s.Save(snapshot(1)))
-	require.NoError(t, s.Save(snapshot(2)))
-	require.NoError(t, s.Close())
+	s := create(t, dir, 0)
+	require.NoError(t, save(s, 1, 2))
 	for _, r := range []refusing{
 		{open: map[string]error{"manifest.json": syscall.EACCES}}, {open: map[string]error{rankFile(0): syscall.EMFILE}},
 		{read: map[string]error{"manifest.json": syscall.EIO}}, {read: map[string]error{rankFile(0): syscall.ESTALE}},
@@ -210,21 +243,37 @@ func TestUnreadableCheckpointsAreNotPassedOver(t *testing.T) {
 		_, _, err := Latest(r, dir)
 		require.ErrorContains(t, err, filepath.Join(dir, stepFolder(2))+": ")
 		require.NotErrorIs(t, err, ErrNone)
+		s.fsys = r
+		_, _, err = restored(s)
+		require.ErrorContains(t, err, filepath.Join(dir, stepFolder(2))+": ")
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, stepFolder(2), "manifest.json"), []byte(`{"format":"blutrain checkpoint","version":2,"new":[]}`), 0o644))
-	_, _, _, err := Create(dir, 0, true, Single{})
-	require.EqualError(t, err, filepath.Join(dir, stepFolder(2))+": format version is 2, this program reads 1")
-	s, _, _ = create(t, t.TempDir(), 0, false)
+	s.fsys = atomicfile.OS{}
+	_, _, err := s.Restore(func(*Manifest) ([]Want, error) { return nil, errors.New("of another model") })
+	require.EqualError(t, err, filepath.Join(dir, stepFolder(2))+": of another model")
+	_, _, err = s.Restore(func(m *Manifest) ([]Want, error) {
+		return []Want{{"wte", 0, 3, func(int64, []byte) error { return errors.New("device lost") }}}, nil
+	})
+	require.EqualError(t, err, filepath.Join(dir, stepFolder(2))+": device lost")
+	for _, v := range []int{1, 3} {
+		text := fmt.Sprintf(`{"format":"blutrain checkpoint","version":%d,"new":[], "checksum": ""}`, v)
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+		text = strings.Replace(text, `: ""`, `: "`+sum+`"`, 1)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, stepFolder(2), "manifest.json"), []byte(text), 0o644))
+		_, _, err = restored(s)
+		require.EqualError(t, err, fmt.Sprintf("%s: format version is %d, this program reads 2", filepath.Join(dir, stepFolder(2)), v))
+	}
+	require.NoError(t, s.Close())
+	s = create(t, t.TempDir(), 0)
 	require.NoError(t, os.Rename(filepath.Join(dir, stepFolder(2)), filepath.Join(s.dir, stepFolder(2))))
-	require.ErrorContains(t, s.Save(snapshot(2)), "which may be good: format version is 2")
+	require.ErrorContains(t, save(s, 2), "which may be good: format version is 3")
 	require.NoError(t, s.Close())
 	require.Equal(t, []string{"lock", "step-00000002"}, names(t, s.dir))
 }
 
 func TestEveryDamagedByteIsFound(t *testing.T) {
 	dir := t.TempDir()
-	s, _, _ := create(t, dir, 0, false)
-	require.NoError(t, s.Save(snapshot(1)))
+	s := create(t, dir, 0)
+	require.NoError(t, save(s, 1))
 	for _, name := range []string{manifestName, rankFile(0)} {
 		file := filepath.Join(dir, stepFolder(1), name)
 		b, err := os.ReadFile(file)
@@ -238,17 +287,16 @@ func TestEveryDamagedByteIsFound(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(file, b, 0o644))
 	}
-	c, _, err := Latest(atomicfile.OS{}, dir)
+	_, _, err := Latest(atomicfile.OS{}, dir)
 	require.NoError(t, err)
-	require.NoError(t, c.Close())
 	require.NoError(t, s.Close())
 }
 
 // TestForgedManifests: a right checksum does not make a manifest right.
 func TestForgedManifests(t *testing.T) {
 	dir := t.TempDir()
-	s, _, _ := create(t, dir, 0, false)
-	require.NoError(t, s.Save(snapshot(1)))
+	s := create(t, dir, 0)
+	require.NoError(t, save(s, 1))
 	file := filepath.Join(dir, stepFolder(1), manifestName)
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -258,15 +306,25 @@ func TestForgedManifests(t *testing.T) {
 	}{
 		{func(m *Manifest) { m.Step = 2 }, "its manifest is of step 2"},
 		{func(m *Manifest) { m.World = 0 }, "of 0 ranks"},
-		{func(m *Manifest) { m.Tensors[0].Owner = 1 }, "owner 1 of 1 ranks"},
+		{func(m *Manifest) { m.Tensors[0].Pieces[0].Rank = 1 }, "a piece of it is with rank 1 of 1"},
+		{func(m *Manifest) { m.Tensors[0].Pieces[0].Rank = -1 }, "a piece of it is with rank -1 of 1"},
+		{func(m *Manifest) { m.Tensors[0].Pieces = nil }, "its pieces have 0 of 3 elements"},
+		{func(m *Manifest) { m.Tensors[0].Pieces[0].End = 2 }, "its pieces have 2 of 3 elements"},
+		{func(m *Manifest) { m.Tensors[0].Pieces[0].End = 0 }, "a piece of it is [0, 0)"},
+		{func(m *Manifest) { m.Tensors[0].Pieces[0].Begin = 1 }, "a piece of it is [1, 3), the one before ends at 0"},
+		{func(m *Manifest) { m.Tensors[0].Pieces = []Piece{{0, 0, 1}, {0, 1, 3}} }, "rank 0 has two pieces of it"},
 		{func(m *Manifest) { m.Tensors[0].Name = "wte" }, "comes twice"},
+		{func(m *Manifest) { m.Tensors[0].Name = "wpe" }, `it has no tensor "wpe" of f32[3]`},
 		{func(m *Manifest) { m.Tensors[0].Shape = []int64{1 << 40, 1 << 40} }, "overflows"},
-		{func(m *Manifest) { m.Tensors[0].Shape = []int64{1} }, "is not f32[1]"},
-		{func(m *Manifest) { m.Tensors = m.Tensors[:1] }, "hold 2 tensors, the manifest lists 1"},
-		{func(m *Manifest) { m.Files[0].Name = "../x" }, "is not that of a rank"},
+		{func(m *Manifest) { m.Tensors[0].Shape = []int64{3, 1} }, `it has no tensor "adamw.m/wte" of f32[3 1]`},
+		{func(m *Manifest) { m.Tensors = m.Tensors[:1] }, "holds 2 tensors, the manifest lists 1"},
+		{func(m *Manifest) { m.Files[0].Rank = 7 }, "is not that of a rank"},
 		{func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) }, "comes twice"},
-		{func(m *Manifest) { m.Files = nil }, "1 ranks own tensors, there are 0 files"},
-		{func(m *Manifest) { m.Files[0].SHA256 = "" }, "damaged"},
+		{func(m *Manifest) { m.Files = nil }, "1 ranks hold tensors, there are 0 files"},
+		{func(m *Manifest) { m.Files[0].Chunks[1] = "" }, "damaged: bytes [64, 128)"},
+		{func(m *Manifest) { m.Files[0].Chunks = m.Files[0].Chunks[1:] }, "checksums for "},
+		{func(m *Manifest) { m.Files[0].Chunk = 0 }, "checksums for "},
+		{func(m *Manifest) { m.Files[0].Bytes = -1 }, "checksums for -1 bytes"},
 	} {
 		var m Manifest
 		require.NoError(t, json.Unmarshal(good, &m))
@@ -283,18 +341,18 @@ func TestForgedManifests(t *testing.T) {
 
 func TestTwoRunsInOneFolder(t *testing.T) {
 	dir := t.TempDir()
-	s, _, _ := create(t, dir, 1, false)
-	_, _, _, err := Create(dir, 1, true, Single{})
+	s := create(t, dir, 1)
+	_, err := Create(dir, 1, Single{})
 	require.ErrorContains(t, err, fmt.Sprintf("%s is in use by another run (process %d", dir, os.Getpid()))
 	require.NoError(t, s.Close())
-	s, _, _ = create(t, dir, 1, true)
+	s = create(t, dir, 1)
 	require.NoError(t, s.Close())
 }
 
 // TestLockEndsWithItsProcess: a killed run does not lock its folder for ever.
 func TestLockEndsWithItsProcess(t *testing.T) {
 	if dir := os.Getenv("CHECKPOINT_TEST_HOLD"); dir != "" {
-		s, _, _, err := Create(dir, 1, true, Single{})
+		s, err := Create(dir, 1, Single{})
 		if err != nil {
 			fmt.Println(err)
 		}
@@ -312,146 +370,71 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 	_, err = out.Read(line)
 	require.NoError(t, err)
 	require.Equal(t, "held\n", string(line))
-	_, _, _, err = Create(dir, 1, true, Single{})
+	_, err = Create(dir, 1, Single{})
 	require.ErrorContains(t, err, fmt.Sprintf("process %d", child.Process.Pid))
 	require.NoError(t, child.Process.Signal(syscall.SIGKILL))
 	_ = child.Wait()
-	s, _, _ := create(t, dir, 1, true)
+	s := create(t, dir, 1)
 	require.NoError(t, s.Close())
-}
-
-// ranks are a group of goroutines.
-type ranks struct {
-	rank, world int
-	hub         *hub
-}
-
-type hub struct {
-	sync.Mutex
-	all     *sync.Cond
-	parts   [][]byte
-	count   int
-	results [][]byte
-	round   int
-}
-
-func newRanks(world int) (groups []ranks) {
-	h := &hub{parts: make([][]byte, world)}
-	h.all = sync.NewCond(h)
-	for r := range world {
-		groups = append(groups, ranks{r, world, h})
-	}
-	return groups
-}
-
-func (r ranks) Rank() int  { return r.rank }
-func (r ranks) World() int { return r.world }
-func (r ranks) Gather(mine []byte) ([][]byte, error) {
-	h := r.hub
-	h.Lock()
-	defer h.Unlock()
-	h.parts[r.rank] = mine
-	round := h.round
-	if h.count++; h.count == r.world {
-		h.results, h.parts, h.count = h.parts, make([][]byte, r.world), 0
-		h.round++
-		h.all.Broadcast()
-	}
-	for h.round == round {
-		h.all.Wait()
-	}
-	return h.results, nil
-}
-
-// TestRanksSaveTogether: each rank writes what it owns, any number of ranks reads all; a rank that fails fails all.
-func TestRanksSaveTogether(t *testing.T) {
-	dir := t.TempDir()
-	save := func(step int64, breakRank int) []error {
-		groups := newRanks(3)
-		errs := make([]error, 3)
-		var wait sync.WaitGroup
-		for r, g := range groups {
-			wait.Go(func() {
-				s, c, _, err := Create(dir, 1, true, g)
-				if err != nil {
-					errs[r] = err
-					return
-				}
-				if c != nil {
-					_ = c.Close()
-				}
-				snap := snapshot(step)
-				snap.Tensors = snap.Tensors[:min(r, 1)*1] // rank 0 owns nothing
-				for i := range snap.Tensors {
-					snap.Tensors[i].Name = fmt.Sprint("shard", r)
-				}
-				if r == breakRank {
-					snap.Tensors[0].Data = nil
-				}
-				_, _ = g.Gather(nil) // all have opened before one saves
-				errs[r] = errors.Join(s.Save(snap), s.Close())
-			})
-		}
-		wait.Wait()
-		return errs
-	}
-	require.Equal(t, make([]error, 3), save(1, -1))
-	c, _, err := Latest(atomicfile.OS{}, dir)
-	require.NoError(t, err)
-	require.Equal(t, 3, c.Manifest.World)
-	require.Equal(t, []int{1, 2}, []int{c.Manifest.Tensors[0].Owner, c.Manifest.Tensors[1].Owner})
-	require.NoError(t, c.Read("shard2", make([]byte, 12)))
-	require.NoError(t, c.Close())
-
-	for r, err := range save(2, 1) {
-		require.ErrorContains(t, err, "12 of 12 bytes were not written")
-		if r != 1 {
-			require.ErrorContains(t, err, "rank 1: ")
-		}
-	}
-	require.Equal(t, []string{"lock", "step-00000001"}, names(t, dir))
 }
 
 func TestWriterInTheBackground(t *testing.T) {
 	dir := t.TempDir()
-	s, _, _ := create(t, dir, 2, false)
+	s := create(t, dir, 2)
 	w := NewWriter(s)
+	complete := func() error { return nil }
 	for step := range int64(5) {
 		snap := w.Snapshot()
 		*snap = *snapshot(step + 1)
-		w.Save(snap)
+		w.Save(snap, complete)
 	}
-	require.Empty(t, w.Close())
+	saved := w.Close()
+	require.Len(t, saved, 5)
+	for i, s := range saved {
+		require.NoError(t, s.Err)
+		require.Equal(t, int64(i+1), s.Step)
+		require.Positive(t, s.Bytes)
+		require.Positive(t, s.Took)
+	}
 	require.Equal(t, []string{"lock", "step-00000004", "step-00000005"}, names(t, dir))
 	c, _, err := Latest(atomicfile.OS{}, dir)
 	require.NoError(t, err)
 	require.NoError(t, sameAs(c, snapshot(5)))
-	require.NoError(t, c.Close())
 
 	w = NewWriter(s)
 	snap := w.Snapshot()
 	*snap = *snapshot(5) // exists
-	w.Save(snap)
-	first, second := w.Snapshot(), w.Snapshot() // the second is free when the save has ended
-	require.ErrorContains(t, errors.Join(w.Errs()...), "step 5: there is a valid checkpoint")
-	require.Empty(t, w.Errs(), "told once")
+	w.Save(snap, complete)
+	first, second := w.Snapshot(), w.Snapshot() // one of them is free when the save has ended
+	saved = w.Saved()
+	require.Len(t, saved, 1)
+	require.ErrorContains(t, saved[0].Err, "step 5: there is a valid checkpoint")
+	require.Empty(t, w.Saved(), "told once")
 	*first, *second = *snapshot(6), *snapshot(4)
 	second.Tensors[0].Data = nil
-	w.Save(first)
-	w.Save(second)
-	require.ErrorContains(t, errors.Join(w.Close()...), "checkpoint of step 4: ")
+	w.Save(first, complete)
+	w.Save(second, complete)
+	third := w.Snapshot()
+	*third = *snapshot(7)
+	w.Save(third, func() error { return errors.New("device lost") })
+	saved = w.Close()
+	require.NoError(t, saved[0].Err)
+	require.ErrorContains(t, saved[1].Err, "checkpoint of step 4: ")
+	require.EqualError(t, saved[2].Err, "checkpoint of step 7: device lost")
 	require.NoError(t, s.Close())
-	require.True(t, slices.Contains(names(t, dir), "step-00000006"))
+	require.Contains(t, names(t, dir), "step-00000006")
 }
 
 // TestAllDamagedIsNoFreshStart: a run does not begin anew over what it cannot read.
 func TestAllDamagedIsNoFreshStart(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "step-00000007"), 0o755))
-	_, _, skipped, err := Create(dir, 1, true, Single{})
+	s := create(t, dir, 1)
+	_, skipped, err := restored(s)
 	require.ErrorIs(t, err, ErrNone)
 	require.ErrorContains(t, err, "no valid checkpoint; step-00000007: open ")
 	require.Nil(t, skipped)
+	require.NoError(t, s.Close())
 }
 
 func TestNamesOutsideAreIgnored(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 
 // run saves four steps, keeping two.
 func run(f *crashfs.FS) (acknowledged int, err error) {
-	s := &Store{fsys: f, dir: ".", keep: 2, group: Single{}}
+	s := &Store{fsys: f, dir: ".", keep: 2, chunk: 64, owner: "me", group: Single{}}
 	for step := 1; step <= 4; step++ {
-		if err := s.Save(snapshot(int64(step))); err != nil {
+		if _, err := s.Save(snapshot(int64(step))); err != nil {
 			return acknowledged, err
 		}
 		acknowledged = step
@@ -63,8 +63,8 @@ func TestEverySyncAndRenameIsNeeded(t *testing.T) {
 // TestResumeAfterEveryCrash: a run that crashes anywhere and is started again ends as one that was not interrupted.
 func TestResumeAfterEveryCrash(t *testing.T) {
 	_, err := crashfs.Explore(run, func(f *crashfs.FS, acknowledged int) error {
-		s := &Store{fsys: f, dir: ".", keep: 2, group: Single{}}
-		c, _, err := s.begin(true)
+		s := &Store{fsys: f, dir: ".", keep: 2, chunk: 64, owner: "me", group: Single{}}
+		c, _, err := restored(s)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func TestResumeAfterEveryCrash(t *testing.T) {
 			step = c.Manifest.Step
 		}
 		for step++; step <= 4; step++ {
-			if err := s.Save(snapshot(step)); err != nil {
+			if _, err := s.Save(snapshot(step)); err != nil {
 				return err
 			}
 		}

@@ -1,7 +1,7 @@
 // Package checkpoint saves and restores the state of a training run: a folder for each saved step, with a safetensors file from
-// each rank that owns tensors and a manifest with their checksums. A folder appears under its name when it is complete
-// and durable; whatever happens before that, the checkpoint before stays valid and is the one found. The package knows
-// tensors by name; what they are to a model is for others.
+// each rank that owns tensors or pieces of them and a manifest with their checksums. A folder appears under its name when it is
+// complete and durable; whatever happens before that, the checkpoint before stays valid and is the one found. What was saved by some
+// number of ranks is read by any other. The package knows tensors by name; what they are to a model is for others.
 package checkpoint
 
 import (
@@ -22,9 +22,11 @@ import (
 
 const (
 	formatName   = "blutrain checkpoint"
-	version      = 1
+	version      = 2
 	manifestName = "manifest.json"
 	maxManifest  = 256 << 20
+	chunkBytes   = 4 << 20 // of a file, for each of which there is a checksum
+	maxChunk     = 1 << 28
 )
 
 // Manifest says what a checkpoint holds.
@@ -38,24 +40,33 @@ type Manifest struct {
 	Seed     uint64     `json:"seed"`     // random numbers are counted from it by step, so it and the step are their whole state
 	Loader   data.State `json:"loader"`   // where the next batch begins
 	Tensors  []Info     `json:"tensors"`  // by name
-	Files    []FileInfo `json:"files"`    // by name
+	Files    []FileInfo `json:"files"`    // by rank
 	Checksum string     `json:"checksum"` // SHA-256 of this manifest with an empty checksum
 }
 
-// Info describes a tensor and says which rank's file holds it.
+// Info describes a tensor and says which files hold it. Shape is that of the whole tensor.
 type Info struct {
-	Name  string        `json:"name"`
-	DType formats.DType `json:"dtype"`
-	Shape []int64       `json:"shape"`
-	Role  string        `json:"role"` // param, optimizer, ...
-	Owner int           `json:"owner"`
+	Name   string        `json:"name"`
+	DType  formats.DType `json:"dtype"`
+	Shape  []int64       `json:"shape"`
+	Role   string        `json:"role"`   // param, optimizer, ...
+	Pieces []Piece       `json:"pieces"` // in order, without gaps
+}
+
+// Piece is the elements [Begin, End) of a tensor in row-major order, which are in a rank's file under the tensor's name: with the
+// tensor's shape when they are all of it, else with one dimension.
+type Piece struct {
+	Rank  int   `json:"rank"`
+	Begin int64 `json:"begin"`
+	End   int64 `json:"end"`
 }
 
 // FileInfo describes the file of one rank.
 type FileInfo struct {
-	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"`
+	Rank   int      `json:"rank"`
+	Bytes  int64    `json:"bytes"`
+	Chunk  int64    `json:"chunk_bytes"`
+	Chunks []string `json:"sha256"` // of each chunk; the last may be shorter
 }
 
 func rankFile(rank int) string { return fmt.Sprintf("rank-%05d.safetensors", rank) }
@@ -73,7 +84,7 @@ func parseStep(name string) (step int64, ok bool) {
 func (m *Manifest) encode() ([]byte, error) {
 	m.Format, m.Version, m.Checksum = formatName, version, ""
 	slices.SortFunc(m.Tensors, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(m.Files, func(a, b FileInfo) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.Files, func(a, b FileInfo) int { return a.Rank - b.Rank })
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return nil, err
@@ -95,28 +106,41 @@ func parseManifest(text []byte) (*Manifest, error) {
 	if head.Format != formatName {
 		return nil, fmt.Errorf("format is %q, expected %q", head.Format, formatName)
 	}
-	if head.Version > version {
-		return nil, &newerError{head.Version}
+	if !checksummed(text) { // before the version is believed: one changed bit does not make a file that of another program
+		return nil, errors.New("the manifest is damaged: its text does not have the checksum in it")
 	}
 	if head.Version != version {
-		return nil, fmt.Errorf("the manifest is damaged: format version %d never was", head.Version)
+		return nil, &versionError{head.Version}
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(text, m); err != nil {
 		return nil, fmt.Errorf("the manifest is damaged: %w", err)
 	}
-	said := m.Checksum
 	again, err := m.encode()
-	if err != nil || m.Checksum != said || !bytes.Equal(text, again) {
-		return nil, errors.New("the manifest is damaged: its text does not have the checksum in it")
+	if err != nil || !bytes.Equal(text, again) {
+		return nil, errors.New("the manifest is damaged: it is not as a program writes it")
 	}
 	return m, m.check()
 }
 
-// newerError is what is wrong with a manifest that a newer program wrote.
-type newerError struct{ version int }
+// checksummed reports whether the SHA-256 of a text, without the digits of the last checksum in it, is that checksum: so it is in every
+// version of the format.
+func checksummed(text []byte) bool {
+	const key = `"checksum": "`
+	i := bytes.LastIndex(text, []byte(key)) + len(key)
+	if i < len(key) || len(text) < i+2*sha256.Size {
+		return false
+	}
+	sum := sha256.New()
+	sum.Write(text[:i])
+	sum.Write(text[i+2*sha256.Size:])
+	return hex.EncodeToString(sum.Sum(nil)) == string(text[i:i+2*sha256.Size])
+}
 
-func (e *newerError) Error() string {
+// versionError is what is wrong with a manifest that another version of the program wrote.
+type versionError struct{ version int }
+
+func (e *versionError) Error() string {
 	return fmt.Sprintf("format version is %d, this program reads %d", e.version, version)
 }
 
@@ -125,26 +149,92 @@ func (m *Manifest) check() error {
 	if m.Step < 0 || m.World < 1 {
 		return fmt.Errorf("step %d of %d ranks", m.Step, m.World)
 	}
-	owners := map[string]bool{}
+	holders := map[int]bool{}
 	for i, t := range m.Tensors {
-		if _, err := formats.ByteSize(t.DType, t.Shape); err != nil {
-			return fmt.Errorf("tensor %q: %w", t.Name, err)
-		}
-		if t.Owner < 0 || t.Owner >= m.World {
-			return fmt.Errorf("tensor %q: owner %d of %d ranks", t.Name, t.Owner, m.World)
-		}
 		if i > 0 && t.Name == m.Tensors[i-1].Name {
 			return fmt.Errorf("tensor %q comes twice", t.Name)
 		}
-		owners[rankFile(t.Owner)] = true
-	}
-	for i, f := range m.Files {
-		if f.Name != filepath.Base(f.Name) || !owners[f.Name] || i > 0 && f.Name == m.Files[i-1].Name {
-			return fmt.Errorf("file %q is not that of a rank that owns tensors, or comes twice", f.Name)
+		if err := t.check(m.World); err != nil {
+			return fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
+		for _, p := range t.Pieces {
+			holders[p.Rank] = true
 		}
 	}
-	if len(m.Files) != len(owners) {
-		return fmt.Errorf("%d ranks own tensors, there are %d files", len(owners), len(m.Files))
+	for i, f := range m.Files {
+		if !holders[f.Rank] || i > 0 && f.Rank == m.Files[i-1].Rank {
+			return fmt.Errorf("file %s is not that of a rank that holds tensors, or comes twice", rankFile(f.Rank))
+		}
+		if f.Bytes < 0 || f.Chunk < 1 || f.Chunk > maxChunk || int64(len(f.Chunks)) != chunkCount(f.Bytes, f.Chunk) {
+			return fmt.Errorf("file %s: %d checksums for %d bytes, one for every %d expected", rankFile(f.Rank), len(f.Chunks), f.Bytes, f.Chunk)
+		}
+	}
+	if len(m.Files) != len(holders) {
+		return fmt.Errorf("%d ranks hold tensors, there are %d files", len(holders), len(m.Files))
 	}
 	return nil
 }
+
+// chunkCount is how many chunks a file of some length has.
+func chunkCount(bytes, chunk int64) int64 {
+	n := bytes / chunk
+	if bytes%chunk != 0 {
+		n++
+	}
+	return n
+}
+
+// check: the pieces are all of the tensor, in order, each once, and no rank holds two.
+func (t *Info) check(world int) error {
+	size, err := formats.ByteSize(t.DType, t.Shape)
+	if err != nil {
+		return err
+	}
+	at, ranks := int64(0), map[int]bool{}
+	for _, p := range t.Pieces {
+		switch {
+		case p.Rank < 0 || p.Rank >= world:
+			return fmt.Errorf("a piece of it is with rank %d of %d", p.Rank, world)
+		case ranks[p.Rank]:
+			return fmt.Errorf("rank %d has two pieces of it", p.Rank)
+		case p.Begin != at || p.End < p.Begin || p.End == p.Begin && size > 0:
+			return fmt.Errorf("a piece of it is [%d, %d), the one before ends at %d", p.Begin, p.End, at)
+		}
+		at, ranks[p.Rank] = p.End, true
+	}
+	if n := t.elements(); at != n || len(t.Pieces) == 0 {
+		return fmt.Errorf("its pieces have %d of %d elements", at, n)
+	}
+	return nil
+}
+
+// elements is the number of elements of the whole tensor, whose shape is a valid one.
+func (t *Info) elements() int64 {
+	size, _ := formats.ByteSize(t.DType, t.Shape)
+	return size / int64(t.DType.Size())
+}
+
+// stored is the shape that a piece has in its file.
+func (t *Info) stored(p Piece) []int64 {
+	if p.Begin == 0 && p.End == t.elements() {
+		return t.Shape
+	}
+	return []int64{p.End - p.Begin}
+}
+
+// file is what the manifest says of a rank's file.
+func (m *Manifest) file(rank int) FileInfo {
+	i, _ := slices.BinarySearchFunc(m.Files, rank, func(f FileInfo, rank int) int { return f.Rank - rank })
+	return m.Files[i]
+}
+
+// Tensor finds a tensor by name.
+func (m *Manifest) Tensor(name string) (Info, bool) {
+	i, ok := slices.BinarySearchFunc(m.Tensors, name, func(t Info, name string) int { return strings.Compare(t.Name, name) })
+	if !ok {
+		return Info{}, false
+	}
+	return m.Tensors[i], true
+}
+
+func filePath(folder string, rank int) string { return filepath.Join(folder, rankFile(rank)) }

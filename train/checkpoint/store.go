@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -15,50 +15,33 @@ import (
 	"blutrain/formats/atomicfile"
 )
 
-// Group is the ranks that save together. Each rank calls Gather the same number of times in the same order.
-type Group interface {
-	Rank() int
-	World() int
-	// Gather gives every rank what each of them passed, by rank; it returns when all have called it.
-	Gather(mine []byte) ([][]byte, error)
-}
-
-// Single is the group of a run with one rank.
-type Single struct{}
-
-// Rank implements Group.
-func (Single) Rank() int { return 0 }
-
-// World implements Group.
-func (Single) World() int { return 1 }
-
-// Gather implements Group.
-func (Single) Gather(mine []byte) ([][]byte, error) { return [][]byte{mine}, nil }
-
 // Store is the folder that one run saves its checkpoints in.
 type Store struct {
 	fsys  atomicfile.FS
 	dir   string
 	keep  int
+	chunk int64
 	group Group
+	owner string // of unfinished folders: this run, on all its ranks
 	lock  io.Closer
 }
 
-// Create makes the folder if need be and takes it for this run: a second run in it is refused until Close, also when this
-// one ends without it. With resume, the newest valid checkpoint is returned, open, or nil when there is none yet (damaged ones
-// only are an error); without, a folder that has checkpoints is refused. After each save only the newest `keep` checkpoints stay (0: all).
-func Create(dir string, keep int, resume bool, group Group) (*Store, *Checkpoint, []Skipped, error) {
-	s := &Store{atomicfile.OS{}, dir, keep, group, nil}
+// Create makes the folder if need be and takes it for this run: a second run in it is refused until Close, also when this one ends
+// without it. Restore or Fresh comes next. After each save only the newest `keep` checkpoints stay (0: all). All ranks call it, as
+// everything of a Store.
+func Create(dir string, keep int, group Group) (*Store, error) {
+	s := &Store{fsys: atomicfile.OS{}, dir: dir, keep: keep, chunk: chunkBytes, group: group}
+	var err error
 	if group.Rank() == 0 {
-		if err := s.take(); err != nil {
-			return nil, nil, nil, err
-		}
+		s.owner = fmt.Sprintf("%d-%08x", os.Getpid(), rand.Uint32())
+		err = s.take()
 	}
-	c, skipped, err := s.begin(resume)
+	owners, err := exchange(group, s.owner, err)
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, s.Close())
+		return nil, errors.Join(fmt.Errorf("checkpoints: %w", err), s.Close())
 	}
-	return s, c, skipped, nil
+	s.owner = owners[0]
+	return s, nil
 }
 
 // take makes the folder and locks it.
@@ -70,32 +53,34 @@ func (s *Store) take() error {
 		return err
 	}
 	lock, err := lockFile(filepath.Join(s.dir, "lock"))
+	if err != nil {
+		return err
+	}
 	s.lock = lock
+	return nil
+}
+
+// Fresh begins a run that restores nothing: in a folder that has checkpoints it is refused.
+func (s *Store) Fresh() error {
+	var err error
+	if s.group.Rank() == 0 {
+		var steps []int64
+		var unfinished []Skipped
+		steps, unfinished, err = list(s.fsys, s.dir)
+		if err == nil && len(steps) > 0 {
+			err = fmt.Errorf("%s has checkpoints up to step %d of an earlier run: continue it with --resume, or choose another folder", s.dir, steps[0])
+		}
+		err = errors.Join(err, s.clean(unfinished))
+	}
+	_, err = exchange(s.group, struct{}{}, err)
 	return err
 }
 
-// begin finds what to go on from.
-func (s *Store) begin(resume bool) (*Checkpoint, []Skipped, error) {
-	if resume {
-		c, skipped, err := Latest(s.fsys, s.dir)
-		damaged := slices.ContainsFunc(skipped, func(old Skipped) bool { return !atomicfile.IsTemp(old.Name) })
-		if errors.Is(err, ErrNone) && !damaged {
-			err = nil // killed before its first checkpoint, or never started
-		}
-		return c, skipped, errors.Join(err, s.clean(skipped))
-	}
-	steps, unfinished, err := list(s.fsys, s.dir)
-	if err == nil && len(steps) > 0 {
-		err = fmt.Errorf("%s has checkpoints up to step %d of an earlier run: continue it with --resume, or choose another folder", s.dir, steps[0])
-	}
-	return nil, nil, errors.Join(err, s.clean(unfinished))
-}
-
-// clean removes folders that were never completed: nobody is writing them, since this run has the lock.
+// clean removes folders that were never completed. Nobody is going to complete them, since this run has the lock.
 func (s *Store) clean(skipped []Skipped) error {
 	var errs []error
 	for _, old := range skipped {
-		if atomicfile.IsTemp(old.Name) && s.group.Rank() == 0 {
+		if atomicfile.IsTemp(old.Name) {
 			errs = append(errs, atomicfile.RemoveAll(s.fsys, filepath.Join(s.dir, old.Name)))
 		}
 	}

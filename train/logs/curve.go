@@ -38,6 +38,9 @@ func (c *Curve) Eval(r Eval) error {
 	return c.draw()
 }
 
+// Checkpoint implements Sink.
+func (c *Curve) Checkpoint(Checkpoint) error { return nil }
+
 // Note implements Sink.
 func (c *Curve) Note(Note) error { return nil }
 

@@ -70,6 +70,9 @@ func (l *Lines) Step(r Step) error { return l.write(r) }
 // Eval implements Sink.
 func (l *Lines) Eval(r Eval) error { return l.write(r) }
 
+// Checkpoint implements Sink.
+func (l *Lines) Checkpoint(r Checkpoint) error { return l.write(r) }
+
 // Note implements Sink.
 func (l *Lines) Note(r Note) error { return l.write(r) }
 
@@ -133,13 +136,14 @@ func (h *History) parse(line []byte) error {
 		Step
 		Val  *Number `json:"val_loss"`
 		Note *string `json:"note"`
+		Save *int64  `json:"checkpoint_bytes"`
 		Done *bool   `json:"done"`
 	}
 	if err := json.Unmarshal(line, &r); err != nil {
 		return err
 	}
 	switch {
-	case r.Done != nil || r.Note != nil:
+	case r.Done != nil || r.Note != nil || r.Save != nil:
 	case r.Val != nil:
 		h.addEval(Eval{r.Step.Step, *r.Val})
 	default:

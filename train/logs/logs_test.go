@@ -34,12 +34,14 @@ func TestLinesAreTheDocumentedObjects(t *testing.T) {
 	require.NoError(t, l.Step(step(1, 10.98)))
 	require.NoError(t, l.Step(withMFU))
 	require.NoError(t, l.Eval(Eval{2, 11}))
+	require.NoError(t, l.Checkpoint(Checkpoint{Step: 2, Stall: 0.5, Milliseconds: 3000, Bytes: 1 << 30}))
 	require.NoError(t, l.Note(Note{2, "disk full"}))
 	require.NoError(t, l.Done(Done{Done: true, Steps: 2, Loss: 4, ValLoss: &val, Seconds: 1.5}))
 	require.NoError(t, l.Done(Done{Steps: 2, Loss: Number(math.Inf(1)), Error: "loss is not finite"}))
 	require.Equal(t, `{"step":1,"loss":10.98,"grad_norm":1.5,"lr":0.0006,"tokens_per_s":1000,"step_ms":250,"memory_bytes":3145728}
 {"step":2,"loss":null,"grad_norm":1.5,"lr":0.0006,"tokens_per_s":1000,"step_ms":250,"memory_bytes":3145728,"mfu":0.25}
 {"step":2,"val_loss":11}
+{"step":2,"checkpoint_stall_ms":0.5,"checkpoint_ms":3000,"checkpoint_bytes":1073741824}
 {"step":2,"note":"disk full"}
 {"done":true,"steps":2,"loss":4,"val_loss":3,"seconds":1.5}
 {"done":false,"steps":2,"loss":null,"seconds":0,"error":"loss is not finite"}
@@ -270,6 +272,7 @@ func TestPlainProgress(t *testing.T) {
 		now = now.Add(400 * time.Millisecond)
 	}
 	require.NoError(t, p.Eval(Eval{15, 2.25}))
+	require.NoError(t, p.Checkpoint(Checkpoint{Step: 10, Stall: 0.52, Milliseconds: 4000, Bytes: 1 << 30}))
 	require.NoError(t, p.Note(Note{15, "noted"}))
 	val := Number(2.25)
 	require.NoError(t, p.Done(Done{Steps: 15, Loss: 2, ValLoss: &val, Seconds: 61.5}))
@@ -277,6 +280,7 @@ func TestPlainProgress(t *testing.T) {
 step 14/15: loss 2.0000, 1000 tokens/s, 0s left, lr 6.00e-04, grad norm 1.500, 3.0 MiB
 step 15/15: loss 2.0000, 1000 tokens/s, 0s left, MFU 12.3%, lr 6.00e-04, grad norm 1.500, 3.0 MiB
 step 15: validation loss 2.2500
+step 10: checkpoint of 1.0 GiB on disk after 4.0 s (268 MB/s), training waited 0.5 ms for it
 step 15: noted
 15 steps in 1m1.5s, loss 2.0000, validation loss 2.2500
 `, out.String())
@@ -309,10 +313,12 @@ func TestBarOnATerminal(t *testing.T) {
 		require.NoError(t, p.Eval(Eval{0, 9}))
 		require.NoError(t, p.Step(step(1, 2)))
 		time.Sleep(200 * time.Millisecond)
+		require.NoError(t, p.Checkpoint(Checkpoint{Step: 1}))
 		require.NoError(t, p.Note(Note{1, "noted"}))
 		require.NoError(t, p.Done(Done{Steps: 1, Loss: 2}))
 	})
 	require.Contains(t, stopped, "step 1/4 [=>------] loss 2.0000, 1000 tokens/s, 1s left, val 9.0000, lr 6.00e-04\r\n", "what has room in 80 columns")
+	require.Contains(t, stopped, "step 1: checkpoint of 0 B on disk after 0.0 s")
 	require.Contains(t, stopped, "step 1: noted\r\n")
 	require.True(t, strings.HasSuffix(stopped, "1 steps in 0s, loss 2.0000\r\n"), "%q", stopped)
 
@@ -363,6 +369,10 @@ func (f *told) Step(Step) error {
 }
 func (f *told) Eval(Eval) error { f.calls++; return nil }
 func (f *told) Note(Note) error { f.calls++; return nil }
+func (f *told) Checkpoint(Checkpoint) error {
+	f.calls++
+	return nil
+}
 func (f *told) Done(Done) error { f.calls++; return nil }
 func (f *told) Close() error    { f.closed++; return nil }
 
@@ -371,11 +381,11 @@ func TestMultiTellsAll(t *testing.T) {
 	a, b, c := &told{fail: true}, &told{}, &told{fail: true}
 	m := Multi{a, b, c}
 	require.EqualError(t, m.Step(Step{}), "disk full\ndisk full")
-	require.NoError(t, errors.Join(m.Step(Step{}), m.Eval(Eval{}), m.Note(Note{}), m.Done(Done{})))
+	require.NoError(t, errors.Join(m.Step(Step{}), m.Eval(Eval{}), m.Note(Note{}), m.Checkpoint(Checkpoint{}), m.Done(Done{})))
 	b.fail = true
 	err := m.Step(Step{})
 	require.ErrorIs(t, err, ErrNobody)
 	require.ErrorContains(t, err, "disk full")
 	require.NoError(t, errors.Join(m.Step(Step{}), m.Close()))
-	require.Equal(t, []told{{1, 1, true}, {6, 1, true}, {1, 1, true}}, []told{*a, *b, *c})
+	require.Equal(t, []told{{1, 1, true}, {7, 1, true}, {1, 1, true}}, []told{*a, *b, *c})
 }

@@ -104,6 +104,17 @@ func (p *plain) Eval(r Eval) error {
 	return err
 }
 
+func (p *plain) Checkpoint(r Checkpoint) error {
+	_, err := fmt.Fprintln(p.w, checkpointLine(r))
+	return err
+}
+
+func checkpointLine(r Checkpoint) string {
+	rate := float64(r.Bytes) / 1e6 / max(1e-3, float64(r.Milliseconds)/1000)
+	return fmt.Sprintf("step %d: checkpoint of %s on disk after %.1f s (%.0f MB/s), training waited %.1f ms for it",
+		r.Step, binarySize(r.Bytes), float64(r.Milliseconds)/1000, rate, float64(r.Stall))
+}
+
 func (p *plain) Note(r Note) error {
 	_, err := fmt.Fprintln(p.w, noteLine(r))
 	return err
@@ -163,6 +174,11 @@ func (b *bar) Step(r Step) error {
 func (b *bar) Eval(r Eval) error {
 	b.val = []string{fmt.Sprintf("val %.4f", float64(r.Loss))}
 	return nil
+}
+
+func (b *bar) Checkpoint(r Checkpoint) error {
+	_, err := b.progress.Write([]byte(checkpointLine(r) + "\n"))
+	return err
 }
 
 func (b *bar) Note(r Note) error {

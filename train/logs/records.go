@@ -52,6 +52,14 @@ type Eval struct {
 	Loss Number `json:"val_loss"`
 }
 
+// Checkpoint is a checkpoint that is complete and durable.
+type Checkpoint struct {
+	Step         int64  `json:"step"`                // after which the state is that of the checkpoint
+	Stall        Number `json:"checkpoint_stall_ms"` // for which training waited: for a buffer, and for the copy of its states
+	Milliseconds Number `json:"checkpoint_ms"`       // from the complete copy to durable files
+	Bytes        int64  `json:"checkpoint_bytes"`    // of all ranks
+}
+
 // Note is something that a person should know: a checkpoint that could not be written, a spike of the loss.
 type Note struct {
 	Step int64  `json:"step"`
@@ -72,6 +80,7 @@ type Done struct {
 type Sink interface {
 	Step(Step) error
 	Eval(Eval) error
+	Checkpoint(Checkpoint) error
 	Note(Note) error
 	// Done is the last call but Close.
 	Done(Done) error
@@ -90,6 +99,11 @@ func (m Multi) Step(r Step) error { return m.each(func(s Sink) error { return s.
 
 // Eval implements Sink.
 func (m Multi) Eval(r Eval) error { return m.each(func(s Sink) error { return s.Eval(r) }) }
+
+// Checkpoint implements Sink.
+func (m Multi) Checkpoint(r Checkpoint) error {
+	return m.each(func(s Sink) error { return s.Checkpoint(r) })
+}
 
 // Note implements Sink.
 func (m Multi) Note(r Note) error { return m.each(func(s Sink) error { return s.Note(r) }) }

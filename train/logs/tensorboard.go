@@ -127,6 +127,9 @@ func (e *Events) Step(r Step) error {
 // Eval implements Sink.
 func (e *Events) Eval(r Eval) error { return e.scalars(r.Step, scalar{"loss/val", float64(r.Loss)}) }
 
+// Checkpoint implements Sink.
+func (e *Events) Checkpoint(Checkpoint) error { return nil }
+
 // Note implements Sink.
 func (e *Events) Note(Note) error { return nil }
 

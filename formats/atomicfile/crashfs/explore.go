@@ -38,6 +38,17 @@ func Mutants(scenario Scenario, check Check) (mutants int, unnoticed []string, e
 	return mutants, unnoticed, nil
 }
 
+// After checks every survivor of a crash now, the file system as it is among them, and gives their number.
+func After(f *FS, acknowledged int, check Check) (checked int, err error) {
+	for _, s := range f.survivors() {
+		checked++
+		if err := check(s.fs, acknowledged); err != nil {
+			return checked, fmt.Errorf("crash after %d operations (last: %s), %s: %w", len(f.Trace), last(f.Trace), s.what, err)
+		}
+	}
+	return checked, nil
+}
+
 func explore(scenario Scenario, check Check, skip *int) (checked int, err error) {
 	whole := &FS{skip: skip}
 	if _, err := scenario(whole); err != nil {
@@ -45,15 +56,17 @@ func explore(scenario Scenario, check Check, skip *int) (checked int, err error)
 	}
 	for crash := 0; crash <= len(whole.Trace); crash++ {
 		f := &FS{crash: &crash, skip: skip}
+		if crash == len(whole.Trace) {
+			f.crash = nil // the scenario ends, and what it reads behind its last operation is there
+		}
 		acknowledged, err := scenario(f)
 		if crash < len(whole.Trace) && err == nil {
 			return checked, fmt.Errorf("crash before operation %d (%s): the scenario reports success", crash, whole.Trace[crash])
 		}
-		for _, s := range f.survivors() {
-			checked++
-			if err := check(s.fs, acknowledged); err != nil {
-				return checked, fmt.Errorf("crash after %d operations (last: %s), %s: %w", crash, last(f.Trace), s.what, err)
-			}
+		n, err := After(f, acknowledged, check)
+		checked += n
+		if err != nil {
+			return checked, err
 		}
 	}
 	return checked, nil
