@@ -13,8 +13,8 @@ import (
 	"blutrain/passes/internal/place"
 )
 
-// Run puts together the sums and gathers of every function, in buckets of no more than size bytes of operands; what is larger
-// by itself is alone. Nothing is put off that is needed before the last of its bucket is ready.
+// Run puts together the sums and gathers of every function, in buckets of no more than size bytes; what is larger by itself is
+// alone. Nothing is put off that is needed before the last of its bucket is ready.
 func Run(c *ir.Context, module *ir.Op, size int64, visit func(*ir.Op)) {
 	for op := range module.Body().Ops() {
 		if op.Is(fn.Func) {
@@ -43,6 +43,15 @@ func merges(op *ir.Op) bool {
 	return op.Is(dtms.AllReduce) || op.Is(dtms.ReduceScatter) || op.Is(dtms.AllGather)
 }
 
+// bytes is the size of what an operation sums up or puts together.
+func bytes(op *ir.Op) int64 {
+	c := dtms.CallOf(op)
+	if op.Is(dtms.AllGather) {
+		return c.Bytes() * c.Ranks
+	}
+	return c.Bytes()
+}
+
 // block does one block.
 func block(c *ir.Context, b *ir.Block, size int64, visit func(*ir.Op)) {
 	var ops []*ir.Op
@@ -67,7 +76,7 @@ func block(c *ir.Context, b *ir.Block, size int64, visit func(*ir.Op)) {
 		visit(op)
 		k := kindOf(op)
 		into := open[k]
-		if into == nil || dtms.CallOf(into).Bytes()+dtms.CallOf(op).Bytes() > size || !joins(into, op) {
+		if into == nil || bytes(into)+bytes(op) > size || !joins(into, op) {
 			open[k] = op
 			continue
 		}
