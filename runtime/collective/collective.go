@@ -20,8 +20,8 @@ type Spec struct {
 	Op    string
 	Group string
 	Shift int64
-	Ranks int64  // of the group, 0 where the program doesn't say
-	Bytes int64  // that this rank gives
+	Ranks int64 // of the group, 0 where the program doesn't say
+	Bytes int64 // that this rank gives
 }
 
 // Decode reads an exec.collective, or a collective of the dtms dialect, and holds it to the mesh that it will run on.

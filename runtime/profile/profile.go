@@ -14,6 +14,7 @@ import (
 // Profile is what was seen of some calls.
 type Profile struct {
 	Events []Event
+	Flying []Collective
 	Total  time.Duration // of the calls, what lies between launches included
 	start  time.Time
 }
@@ -24,6 +25,14 @@ type Event struct {
 	Start, Duration            time.Duration // Start counts from the first event
 	Flops                      float64
 	Traffic                    runtime.Traffic
+}
+
+// Collective is a collective while it was under way, beside launches.
+type Collective struct {
+	Function, Name, Location string
+	Start, Duration          time.Duration
+	Waited                   time.Duration // how long launches stood still until it was done
+	Bytes                    int64         // that the rank gave
 }
 
 // CopyName stands for the kernel of copies, which have none.
@@ -37,6 +46,9 @@ func (p *Profile) Call(program runtime.Tracer, c synthetic.Call) error {
 	whole := len(p.Events)
 	p.Events = append(p.Events, Event{Function: c.Function, Start: time.Since(p.start)})
 	_, err := program.Trace(c.Function, c.In, c.Scalars, func(s *runtime.Step, run func() error) error {
+		if s.Collective != nil {
+			return p.collective(c.Function, s, run)
+		}
 		e := Event{Function: c.Function, Kernel: cmp.Or(s.Kernel, CopyName), Location: s.Location, Flops: s.Flops, Start: time.Since(p.start)}
 		err := run()
 		e.Duration, e.Traffic = time.Since(p.start)-e.Start, s.Traffic
@@ -47,6 +59,22 @@ func (p *Profile) Call(program runtime.Tracer, c synthetic.Call) error {
 	e.Duration = time.Since(p.start) - e.Start
 	p.Total += e.Duration
 	return err
+}
+
+// collective records a collective when its end has been waited for. The wait is an event among launches.
+func (p *Profile) collective(function string, s *runtime.Step, run func() error) error {
+	start := time.Since(p.start)
+	if err := run(); err != nil || !s.Collective.Waits {
+		return err
+	}
+	c := s.Collective
+	name := c.Op + " over " + c.Group
+	e := Event{Function: function, Kernel: "(wait for " + name + ")", Location: s.Location, Start: start, Duration: time.Since(p.start) - start}
+	p.Events = append(p.Events, e)
+	p.Flying = append(p.Flying, Collective{
+		Function: function, Name: name, Location: s.Location, Start: c.Began.Sub(p.start), Duration: c.Ended.Sub(c.Began), Waited: e.Duration, Bytes: c.Bytes,
+	})
+	return nil
 }
 
 // Kernel sums up the launches of one kernel.

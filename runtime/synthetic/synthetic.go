@@ -94,11 +94,24 @@ func NewWork(m *artifact.Manifest, fn string, seed uint64) (*Work, error) {
 	b := m.Train.Batch
 	w.Tokens = b.B * b.S * b.Accumulate
 	for i := range b.Accumulate {
-		if err := add("accumulate", i == 0); err != nil {
+		name := "accumulate"
+		if i == b.Accumulate-1 {
+			name = LastAccumulate(m)
+		}
+		if err := add(name, i == 0); err != nil {
 			return nil, err
 		}
 	}
 	return w, add("apply", false)
+}
+
+// LastAccumulate is the function for the last micro-batch of a step: one of its own where the ranks then add up what they have.
+func LastAccumulate(m *artifact.Manifest) string {
+	const name = "accumulate_last"
+	if _, ok := m.Function(name); ok {
+		return name
+	}
+	return "accumulate"
 }
 
 // Run makes the calls, one after the other.

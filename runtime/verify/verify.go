@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"blutrain/artifact"
 	"blutrain/formats"
@@ -60,7 +61,7 @@ type comparison struct {
 func order(m *artifact.Manifest) []string {
 	names := []string{"init"}
 	if m.Train != nil {
-		names = append(names, "accumulate", "accumulate", "apply", "eval")
+		names = append(names, "accumulate", synthetic.LastAccumulate(m), "apply", "eval")
 	}
 	for _, f := range m.Functions {
 		if !slices.Contains(names, f.Name) {
@@ -96,7 +97,7 @@ func (c *comparison) compare(f *artifact.Function, again bool) error {
 	if err != nil {
 		return err
 	}
-	c.accumulated = c.accumulated || f.Name == "accumulate"
+	c.accumulated = c.accumulated || strings.HasPrefix(f.Name, "accumulate")
 	results = append(results, states...)
 	if err := c.round(f.Name, in, scalars, before, results); err != nil {
 		return fmt.Errorf("reference: %w", err)
