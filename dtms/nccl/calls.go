@@ -43,6 +43,47 @@ func (e *engine) Start(ctx context.Context, c dtms.Call) dtms.Pending {
 	return p
 }
 
+// StartAll puts calls of one operation on their stream as one NCCL call, with one roll call.
+func (e *engine) StartAll(ctx context.Context, calls []dtms.Call) dtms.Pending {
+	if err := e.control.Err(); err != nil {
+		return failed{err}
+	}
+	for _, c := range calls {
+		if err := onDevice(c); err != nil {
+			return failed{err}
+		}
+	}
+	whole := total(calls)
+	p := &pending{ctx: ctx, engine: e, call: whole, roll: e.control.WithDeadline(time.Until(whole.Deadline)).Announce(ctx, whole)}
+	for _, c := range calls {
+		e.traffic.count(c, int64(e.Size()), e.Rank() == c.Peer)
+	}
+	err := e.enqueue(whole.Deadline, whole.Op.String(), func() int32 {
+		return e.grouped(func(made func(code int32)) {
+			for _, c := range calls {
+				made(e.launch(c))
+			}
+		})
+	})
+	if err != nil {
+		return failed{e.give(fmt.Errorf("%s: %w", whole.Describe(), err))}
+	}
+	return p
+}
+
+// total is the call that stands for several in the roll call: of as many elements as all of them. Nothing is moved by it.
+func total(calls []dtms.Call) dtms.Call {
+	whole := calls[0]
+	var in, out int64
+	for _, c := range calls {
+		in, out = in+c.In.Count(), out+c.Out.Count()
+	}
+	const anywhere = 1 << 20
+	whole.In = dtms.Device(whole.DType(), anywhere, in)
+	whole.Out = dtms.Device(whole.DType(), anywhere+uintptr(whole.In.Bytes()+15)/16*16, out)
+	return whole
+}
+
 // onDevice says why a call is none for GPUs.
 func onDevice(c dtms.Call) error {
 	for _, m := range []dtms.Memory{c.In, c.Out} {

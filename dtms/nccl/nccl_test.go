@@ -3,6 +3,7 @@ package nccl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,6 +134,22 @@ func TestCalls(t *testing.T) {
 		if out[2] != 3 || whole[3*r+1] != 2 || block[1] != half[2*r+1] || copied[2*r+1] != half[2*r+1] || turned[2] != in[2] {
 			return errors.New("the calls got other memory than they were given")
 		}
+		a, b := []float32{5, 6}, []float32{7}
+		sums, others := make([]float32, 2), make([]float32, 1)
+		err = c.StartAll(ctx, []dtms.Call{
+			{Op: dtms.AllReduce, In: on(a, formats.F32), Out: on(sums, formats.F32), Stream: 77},
+			{Op: dtms.AllReduce, In: on(b, formats.F32), Out: on(others, formats.F32), Stream: 77},
+		}).Wait()
+		if err != nil || sums[1] != 6 || others[0] != 7 {
+			return fmt.Errorf("a bundle of sums gives %v, %v, %w", sums, others, err)
+		}
+		wide, part := make([]float32, 8), make([]float32, 4)
+		if err := c.StartAll(ctx, []dtms.Call{
+			{Op: dtms.ReduceScatter, In: on(wide, formats.F32), Out: on(part, formats.F32), Stream: 77},
+			{Op: dtms.ReduceScatter, In: on(wide[:4], formats.F32), Out: on(part[:2], formats.F32), Stream: 77},
+		}).Wait(); err != nil {
+			return err
+		}
 		sub, err := c.Split(ctx, r, 0)
 		if err != nil {
 			return err
@@ -144,7 +161,7 @@ func TestCalls(t *testing.T) {
 			return errors.New("split made a group where none was wanted")
 		}
 		volume := c.Traffic().Of(dtms.AllReduce)
-		if volume != (dtms.Volume{Calls: 1, Sent: 12, Received: 12}) {
+		if volume != (dtms.Volume{Calls: 3, Sent: 24, Received: 24}) {
 			return errors.New("wrong count of bytes")
 		}
 		return nil
@@ -181,6 +198,10 @@ func TestFailures(t *testing.T) {
 		text  string
 	}{
 		"NCCL": {true, func(ctx context.Context, c *dtms.Communicator) error { return reduce(ctx, c, 13) }, dtms.Failed, "remote process exited: the cable was cut"},
+		"another bundle": {true, func(ctx context.Context, c *dtms.Communicator) error {
+			m, n := on(make([]float32, 2), formats.F32), on(make([]float32, 1+c.Rank()), formats.F32)
+			return c.StartAll(ctx, []dtms.Call{{Op: dtms.AllReduce, In: m, Out: m, Stream: 77}, {Op: dtms.AllReduce, In: n, Out: n, Stream: 77}}).Wait()
+		}, dtms.Mismatched, "rank 1 called all-reduce of 4 f32"},
 		"another call": {true, func(ctx context.Context, c *dtms.Communicator) error { return reduce(ctx, c, 4+c.Rank()) },
 			dtms.Mismatched, "rank 1 called all-reduce of 5 f32"},
 		"late": {true, func(ctx context.Context, c *dtms.Communicator) error {

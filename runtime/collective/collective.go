@@ -51,8 +51,17 @@ func Decode(op *ir.Op, opts runtime.Options) (Spec, error) {
 // String names it in messages.
 func (s Spec) String() string { return fmt.Sprintf("collective %d (%s over %s)", s.ID, s.Op, s.Group) }
 
-// Call is what a communicator is asked for one of its tensors.
-func (s Spec) Call(c *dtms.Communicator, in, out dtms.Memory) dtms.Call {
+// Calls is what a communicator is asked for, one call for each pair of in and out.
+func (s Spec) Calls(c *dtms.Communicator, in, out []dtms.Memory, stream dtms.Stream) []dtms.Call {
+	calls := make([]dtms.Call, len(in))
+	for i := range in {
+		calls[i] = s.call(c, in[i], out[i])
+		calls[i].Stream = stream
+	}
+	return calls
+}
+
+func (s Spec) call(c *dtms.Communicator, in, out dtms.Memory) dtms.Call {
 	call := dtms.Call{In: in, Out: out}
 	switch s.Op {
 	case names.NameAllReduce:
@@ -81,33 +90,20 @@ type Flight struct {
 // Start begins a collective on memory of the process, one call for each pair of in and out. On the only rank there is it is a copy.
 func Start(ctx context.Context, c *dtms.Communicator, s Spec, in, out []dtms.Memory) *Flight {
 	f := &Flight{spec: s, began: time.Now(), done: make(chan struct{})}
-	var calls []dtms.Pending
-	for i := range in {
-		if c == nil {
+	if c == nil {
+		for i := range in {
 			copy(out[i].Data(), in[i].Data())
-			continue
 		}
-		calls = append(calls, c.Start(ctx, s.Call(c, in[i], out[i])))
+		f.ended = time.Now()
+		close(f.done)
+		return f
 	}
+	under := c.StartAll(ctx, s.Calls(c, in, out, 0))
 	go func() {
 		defer close(f.done)
-		var faults []error
-		for _, call := range calls {
-			faults = append(faults, call.Wait())
-		}
-		f.err, f.ended = first(faults), time.Now()
+		f.err, f.ended = under.Wait(), time.Now()
 	}()
 	return f
-}
-
-// first is the first fault: those after it follow from it.
-func first(faults []error) error {
-	for _, err := range faults {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Wait returns when all is done, with what went wrong; every time the same.

@@ -42,7 +42,7 @@ type suite struct {
 // Run tries everything on one rank and returns a digest of all results that do not depend on the rank.
 func Run(ctx context.Context, c *dtms.Communicator) (string, error) {
 	s := &suite{ctx: ctx, c: c, digest: sha256.New()}
-	for _, step := range []func() error{s.sums, s.long, s.moves, s.pairs, s.overlap, s.subgroups, s.traffic, s.refusals} {
+	for _, step := range []func() error{s.sums, s.long, s.moves, s.pairs, s.overlap, s.bundles, s.subgroups, s.traffic, s.refusals} {
 		if err := step(); err != nil {
 			return "", fmt.Errorf("rank %d of %d: %w", c.Rank(), c.Size(), err)
 		}
@@ -333,6 +333,30 @@ func (s *suite) overlap() error {
 		if err := s.expect("overlapped all-reduce", formats.F32, int64(len(outs[i])/4), outs[i], wants[i], true); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// bundles sums several buffers at once.
+func (s *suite) bundles() error {
+	var calls []dtms.Call
+	var wants [][]byte
+	for _, count := range counts {
+		terms := s.all(formats.F32, count)
+		m := dtms.Host(formats.F32, terms[s.c.Rank()])
+		calls, wants = append(calls, dtms.Call{Op: dtms.AllReduce, In: m, Out: dtms.Host(formats.F32, aligned(make([]byte, 4*count)))}), append(wants, sum(formats.F32, terms))
+	}
+	if err := s.c.StartAll(s.ctx, calls).Wait(); err != nil {
+		return err
+	}
+	for i, c := range calls {
+		if err := s.expect("bundled all-reduce", formats.F32, c.In.Count(), c.Out.Data(), wants[i], true); err != nil {
+			return err
+		}
+	}
+	mixed := []dtms.Call{calls[0], {Op: dtms.Barrier}}
+	if err := s.c.StartAll(s.ctx, mixed).Wait(); err == nil {
+		return fmt.Errorf("a bundle of different calls: no error")
 	}
 	return nil
 }
