@@ -15,18 +15,36 @@ import (
 )
 
 type benchCmd struct {
-	Model string `arg:"" help:"Compiled model, NAME.blx."`
+	Model string `arg:"" optional:"" help:"Compiled model, NAME.blx."`
 	Fn    string `placeholder:"NAME" help:"Function to time. Default: a step of training."`
 	Steps int    `placeholder:"N" default:"10" help:"Steps to time, after one that isn't (${default})."`
 	Seed  uint64 `placeholder:"N" help:"Seed of the initializers and the random tokens (0)."`
 	JSON  bool   `help:"Print a JSON object with the time of every step."`
+
+	Collectives bool    `help:"Without a model: time what ranks exchange, in place of steps."`
+	Sizes       []int64 `placeholder:"MIB" default:"1,25,100,512" help:"Sizes for --collectives in MiB (${default})."`
 	deviceFlags
+	rankFlags
+}
+
+// Validate implements kong's interface: it refuses flags that cannot be meant.
+func (c *benchCmd) Validate() error {
+	switch {
+	case c.Steps < 1:
+		return errors.New("--steps must be at least 1")
+	case c.Collectives != (c.Model == ""):
+		return errors.New("give a model, or --collectives without one")
+	case slices.ContainsFunc(c.Sizes, func(mib int64) bool { return mib < 1 || mib > 1<<20 }):
+		return errors.New("--sizes must be from 1 to 1048576 MiB")
+	}
+	return errors.Join(checkSeed(c.Seed), c.deviceFlags.Validate(), c.rankFlags.Validate())
 }
 
 // benchResult is what bench reports. Rates are those of the median step.
 type benchResult struct {
 	Model        string    `json:"model"`
 	Artifact     string    `json:"artifact"`
+	Ranks        int       `json:"ranks"`
 	Threads      int       `json:"threads"`
 	Millis       []float64 `json:"step_ms"`
 	Median       float64   `json:"median_ms"`
@@ -37,11 +55,18 @@ type benchResult struct {
 }
 
 // Run implements the command.
-func (c *benchCmd) Run(e *env) (err error) {
-	if c.Steps < 1 {
-		return usagef("--steps must be at least 1")
-	}
-	a, p, err := e.open(c.Model, c.deviceFlags)
+func (c *benchCmd) Run(e *env) error {
+	return e.asRanks(c.rankFlags, func(j *job) error {
+		if c.Collectives {
+			return collectivesCmd{c.Sizes, c.Steps, c.JSON}.run(e, j)
+		}
+		return c.steps(e, j)
+	})
+}
+
+// steps times steps of a model, on one rank.
+func (c *benchCmd) steps(e *env, j *job) (err error) {
+	a, p, err := j.open(e, c.Model, c.deviceFlags)
 	if err != nil {
 		return err
 	}
@@ -53,7 +78,8 @@ func (c *benchCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	r := benchResult{Model: a.Manifest.Model, Artifact: a.Hash, Threads: c.workers(), MemoryBytes: p.MemoryInUse()}
+	threads := c.workers(j)
+	r := benchResult{Model: a.Manifest.Model, Artifact: a.Hash, Ranks: j.size, Threads: threads, MemoryBytes: p.MemoryInUse()}
 	for i := range c.Steps + 1 {
 		if e.ctx.Err() != nil {
 			return e.ctx.Err()
@@ -70,7 +96,10 @@ func (c *benchCmd) Run(e *env) (err error) {
 			r.Millis = append(r.Millis, 1e3*time.Since(start).Seconds())
 		}
 	}
-	r.rates(work, c.peakFlops(&a.Manifest))
+	r.rates(work, float64(dataRanks(j)), peakFlops(&a.Manifest, threads))
+	if !j.first() {
+		return nil
+	}
 	if c.JSON {
 		return json.NewEncoder(e.stdout).Encode(r)
 	}
@@ -88,32 +117,40 @@ func (c *benchCmd) Run(e *env) (err error) {
 	return err
 }
 
-// rates derives what is reported from the times.
-func (r *benchResult) rates(w *synthetic.Work, peak float64) {
+// dataRanks is the number of ranks that work on sequences of their own.
+func dataRanks(j *job) int {
+	if j.mesh == nil {
+		return 1
+	}
+	return j.mesh.DP.Size()
+}
+
+// rates derives what is reported from the times: tokens of all ranks, operations of this one.
+func (r *benchResult) rates(w *synthetic.Work, ranks, peak float64) {
 	sorted := slices.Sorted(slices.Values(r.Millis))
 	r.Median = sorted[len(sorted)/2]
 	if len(sorted)%2 == 0 {
 		r.Median = (r.Median + sorted[len(sorted)/2-1]) / 2
 	}
 	seconds := r.Median / 1e3
-	r.TokensPerSec, r.GFlops = float64(w.Tokens)/seconds, w.Flops/seconds/1e9
+	r.TokensPerSec, r.GFlops = ranks*float64(w.Tokens)/seconds, w.Flops/seconds/1e9
 	if peak > 0 {
 		r.PeakPercent = 100 * w.Flops / seconds / peak
 	}
 }
 
-// workers is how many threads compute.
-func (d deviceFlags) workers() int {
-	if d.Threads > 0 {
-		return d.Threads
+// workers is how many threads compute on this rank.
+func (d deviceFlags) workers(j *job) int {
+	if n := j.threads(d.Threads); n > 0 {
+		return n
 	}
 	return goruntime.GOMAXPROCS(0)
 }
 
 // peakFlops is what the workers can do at most, measured; 0 where that is not known.
-func (d deviceFlags) peakFlops(m *artifact.Manifest) float64 {
+func peakFlops(m *artifact.Manifest, workers int) float64 {
 	if m.Target != "cpu" {
 		return 0
 	}
-	return float64(d.workers()) * peak.Flops(prim.Detect().ISA())
+	return float64(workers) * peak.Flops(prim.Detect().ISA())
 }

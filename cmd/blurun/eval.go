@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 
 	"blutrain/train"
@@ -17,6 +18,7 @@ type evalCmd struct {
 	Batches int64    `placeholder:"N" help:"Number of batches, spread evenly over the data. Default: all whole ones."`
 	JSON    bool     `help:"Print a JSON object."`
 	deviceFlags
+	rankFlags
 }
 
 // Validate implements kong's interface: it refuses flags that cannot be meant.
@@ -24,12 +26,17 @@ func (c *evalCmd) Validate() error {
 	if c.Batches < 0 {
 		return errors.New("--batches must not be negative")
 	}
-	return c.deviceFlags.Validate()
+	return errors.Join(c.deviceFlags.Validate(), c.rankFlags.Validate())
 }
 
 // Run implements the command.
-func (c *evalCmd) Run(e *env) (err error) {
-	_, p, err := e.open(c.Model, c.deviceFlags)
+func (c *evalCmd) Run(e *env) error {
+	return e.asRanks(c.rankFlags, func(j *job) error { return c.eval(e, j) })
+}
+
+// eval is the command on one rank.
+func (c *evalCmd) eval(e *env, j *job) (err error) {
+	_, p, err := j.open(e, c.Model, c.deviceFlags)
 	if err != nil {
 		return err
 	}
@@ -42,12 +49,20 @@ func (c *evalCmd) Run(e *env) (err error) {
 		return err
 	}
 	defer shards.Close()
+	if !j.first() {
+		quiet := *e
+		quiet.stderr = io.Discard
+		e = &quiet
+	}
 	if err := e.restore(p, c.Params, 0); err != nil {
 		return err
 	}
-	loss, err := train.Evaluate(p, nil, shards, c.Batches)
+	loss, err := train.Evaluate(p, j.mesh, shards, c.Batches)
 	if err != nil {
 		return err
+	}
+	if !j.first() {
+		return nil
 	}
 	if c.JSON {
 		return json.NewEncoder(e.stdout).Encode(struct {

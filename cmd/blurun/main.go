@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"blutrain/artifact"
+	"blutrain/dtms/launch"
 	"blutrain/runtime"
 	"blutrain/runtime/device"
 	"blutrain/runtime/ref"
@@ -42,6 +43,7 @@ type deviceFlags struct {
 // env is what commands see of the world.
 type env struct {
 	ctx            context.Context
+	args, environ  []string // the command line without the program's name, and os.Environ's
 	stdout, stderr io.Writer
 	openDevice     func(a *artifact.Artifact, device string, o runtime.Options) (runtime.Program, error)
 	openReference  func(a *artifact.Artifact) (runtime.Program, error)
@@ -82,7 +84,7 @@ func (e *env) open(path string, d deviceFlags) (*artifact.Artifact, runtime.Prog
 func main() {
 	ctx, interrupted := watchSignals()
 	e := &env{
-		ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, openDevice: device.Open,
+		ctx: ctx, environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr, openDevice: device.Open,
 		openReference: func(a *artifact.Artifact) (runtime.Program, error) { return ref.Open(a, runtime.Options{}) },
 	}
 	status := run(os.Args[1:], e)
@@ -117,10 +119,13 @@ func (s signalError) Error() string { return syscall.Signal(s).String() }
 // exit is what kong's request to leave, after printing help, becomes on its way to command.
 type exit struct{}
 
-// run parses and runs a command line. The exit status is 2 for wrong usage and 1 for any other error.
+// run parses and runs a command line. The exit status is 2 for wrong usage, that of the rank which failed first where this process
+// has started ranks, and 1 for any other error.
 func run(args []string, e *env) (status int) {
 	out := &stickyWriter{w: e.stdout}
-	err := command(args, &env{e.ctx, out, e.stderr, e.openDevice, e.openReference})
+	inner := *e
+	inner.args, inner.stdout = args, out
+	err := command(args, &inner)
 	if out.err != nil && !errors.Is(err, out.err) {
 		err = errors.Join(out.err, err)
 	}
@@ -128,6 +133,9 @@ func run(args []string, e *env) (status int) {
 		return 0
 	}
 	printErrors(e.stderr, err)
+	if rank := (*launch.Ended)(nil); errors.As(err, &rank) {
+		return rank.Status
+	}
 	if wrong := usageError(""); errors.As(err, &wrong) && out.err == nil {
 		return 2
 	}

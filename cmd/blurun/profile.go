@@ -64,7 +64,7 @@ func (c *profileCmd) Run(e *env) (err error) {
 			return err
 		}
 	}
-	return c.print(e.stdout, prof, c.peakFlops(p.Manifest()))
+	return c.print(e.stdout, prof, peakFlops(p.Manifest(), c.workers(&job{size: 1, localSize: 1})))
 }
 
 // row is what is said of a kernel, for one step.

@@ -23,15 +23,17 @@ type trainCmd struct {
 	Steps           *int64   `placeholder:"N" help:"Last step. Default: the length of the model's schedule."`
 	Seed            *uint64  `placeholder:"N" help:"Seed of initialization, data order and dropout. Default: 0, or that of the checkpoint."`
 	ValEvery        int64    `placeholder:"N" default:"250" help:"Steps between evaluations (${default}); there is one after the last step, too."`
-	ValBatches      int64    `placeholder:"N" default:"20" help:"Batches of an evaluation, spread evenly over the data (${default}); 0: all."`
+	ValBatches      int64    `placeholder:"N" default:"20" help:"Batches of an evaluation, of all ranks together, spread evenly over the data (${default}); 0: all."`
 	LogDir          string   `placeholder:"DIR" help:"Folder for log.jsonl, TensorBoard events and the loss curve."`
 	CheckpointDir   string   `placeholder:"DIR" help:"Folder for checkpoints; there is one after the last step."`
 	CheckpointEvery int64    `placeholder:"N" help:"Steps between checkpoints. Default: only the last."`
 	Keep            int      `placeholder:"N" default:"3" help:"Newest checkpoints to keep (${default}); 0: all."`
 	Resume          bool     `help:"Go on from the newest valid checkpoint, if there is one."`
+	Accumulate      int64    `placeholder:"N" help:"Micro-batches of a step on each rank. Default: the model's."`
 	PeakTflops      *float64 `placeholder:"X" help:"Peak of the device in 10^12 operations a second, to report utilization."`
 	JSON            bool     `help:"Print one JSON object a step."`
 	deviceFlags
+	rankFlags
 }
 
 // Validate implements kong's interface: it refuses flags that cannot be meant.
@@ -39,28 +41,35 @@ func (c *trainCmd) Validate() error {
 	switch {
 	case c.Steps != nil && *c.Steps < 1:
 		return errors.New("--steps must be at least 1")
+	case c.Accumulate < 0:
+		return errors.New("--accumulate must not be negative")
 	case c.ValEvery < 0 || c.ValBatches < 0 || c.CheckpointEvery < 0 || c.Keep < 0:
 		return errors.New("--val-every, --val-batches, --checkpoint-every and --keep must not be negative")
 	case c.PeakTflops != nil && !(*c.PeakTflops > 0 && *c.PeakTflops <= math.MaxFloat64/1e12):
 		return errors.New("--peak-tflops must be a number above 0")
 	case c.CheckpointDir == "" && (c.Resume || c.CheckpointEvery > 0):
 		return errors.New("--resume and --checkpoint-every need --checkpoint-dir")
-	case c.Seed != nil:
-		return errors.Join(checkSeed(*c.Seed), c.deviceFlags.Validate())
+	case c.Seed != nil && checkSeed(*c.Seed) != nil:
+		return checkSeed(*c.Seed)
 	}
-	return c.deviceFlags.Validate()
+	return errors.Join(c.deviceFlags.Validate(), c.rankFlags.Validate())
 }
 
 // Run implements the command.
-func (c *trainCmd) Run(e *env) (err error) {
+func (c *trainCmd) Run(e *env) error {
 	signal.Ignore(syscall.SIGPIPE) // whoever read the log may leave: then writing fails, and the run can still be saved
-	a, p, err := e.open(c.Model, c.deviceFlags)
+	return e.asRanks(c.rankFlags, func(j *job) error { return c.train(e, j) })
+}
+
+// train is the command on one rank.
+func (c *trainCmd) train(e *env, j *job) (err error) {
+	a, p, err := j.open(e, c.Model, c.deviceFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	config := train.Config{
-		Program: p, Artifact: a.Hash, Seed: c.Seed,
+		Program: p, Artifact: a.Hash, Seed: c.Seed, Mesh: j.mesh, Accumulate: c.Accumulate,
 		ValEvery: c.ValEvery, ValBatches: c.ValBatches,
 		CheckpointDir: c.CheckpointDir, CheckpointEvery: c.CheckpointEvery, Keep: c.Keep, Resume: c.Resume,
 	}
@@ -81,7 +90,9 @@ func (c *trainCmd) Run(e *env) (err error) {
 		defer config.Val.Close()
 	}
 	config.Logs = func(first int64) (logs.Multi, error) { return c.logs(e, first, config.Steps) }
-	_, err = train.Run(e.ctx, config)
+	if _, err = train.Run(e.ctx, config); err != nil {
+		err = settled{err}
+	}
 	return err
 }
 
