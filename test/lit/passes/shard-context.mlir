@@ -82,7 +82,7 @@
 // GATHER-LABEL: func.func @accumulate_last(
 
 // UNEVEN: shard-context.mlir:[[#]]:3: error: shard: S = 8 can't be divided by 6: cp=3 cuts a sequence into 6 chunks, two a rank, {{.*}}; S = 6 and S = 12 can
-// SHARE: shard-context.mlir:[[#]]:5: error: shard: ulysses with cp=4 gives each rank an equal number of heads, and the heads of this attention are 2; cp = 2 can, and --context ring takes any number of heads
+// SHARE: shard-context.mlir:[[#]]:16: error: shard: ulysses with cp=4 gives each rank an equal number of heads, and the heads of this attention are 2; cp = 2 can, and --context ring takes any number of heads
 builtin.module attributes {blu.train = {batch = {B = 1 : i64, S = 8 : i64}}} {
   blu.param @w {init = {kind = "zeros", text = "zeros"}, type = tensor<3x4xf32>}
   blu.state @"grads/w" {persist = false, role = "gradient", type = tensor<3x4xf32>}
