@@ -13,8 +13,8 @@ import (
 	"blutrain/passes/internal/place"
 )
 
-// inFlight is how many reduce_scatters are under way at most. They go on one after the other anyhow, and each holds whole
-// gradients until its wait.
+// inFlight is how many reduce_scatters, and how many all_gathers, are under way at most. They go on one after the other anyhow,
+// and each holds gradients or updated shards until its wait.
 const inFlight = 2
 
 // Run splits the collectives of every function, but for those whose results are needed at once.
@@ -31,18 +31,18 @@ func Run(c *ir.Context, module *ir.Op, visit func(*ir.Op)) {
 // block does one block.
 func block(c *ir.Context, b *ir.Block, visit func(*ir.Op)) {
 	var last *ir.Op // the start, or the collective, before
-	var scatters []*ir.Op
+	waits := map[string][]*ir.Op{} // by collective
 	for _, op := range collectives(b) {
 		visit(op)
 		if op.Attr(blu.RecomputedAttr) == nil { // else what it brings again late would be kept from early on
 			early(op, last)
 		}
-		if op.Is(dtms.ReduceScatter) && len(scatters) >= inFlight {
-			end(scatters[len(scatters)-inFlight], op)
+		name := op.Def().Name
+		if before := waits[name]; len(before) >= inFlight && (op.Is(dtms.ReduceScatter) || op.Is(dtms.AllGather)) {
+			end(before[len(before)-inFlight], op)
 		}
-		last = split(c, op)
-		if op := dtms.WaitOf(last); op != nil && last.Attrs().Str("op") == dtms.NameReduceScatter {
-			scatters = append(scatters, op)
+		if last = split(c, op); last.Is(dtms.Start) {
+			waits[name] = append(waits[name], dtms.WaitOf(last))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package recompute
 
 import (
 	"blutrain/dialects/blu"
+	"blutrain/dialects/dtms"
 	"blutrain/ir"
 )
 
@@ -46,6 +47,10 @@ func roleOf(op *ir.Op) role {
 		return elementwise
 	case blu.StopGradient:
 		return view
+	case dtms.AllReduce:
+		if op.NumOperands() == 1 {
+			return view // in place
+		}
 	}
 	switch {
 	case op.Has(ir.Terminator):
@@ -64,8 +69,8 @@ func roleOf(op *ir.Op) role {
 
 func newNode(op *ir.Op) node {
 	n := node{op: op, role: roleOf(op), cost: cost(op), isAddition: op.Is(blu.Add), again: op.Attr(blu.RecomputedAttr) != nil}
-	n.pinned = !op.Has(ir.Pure) || n.role == terminator
-	n.fusedView = n.role == view && !op.Is(blu.Slice)
+	n.pinned = !op.Has(ir.Pure) || n.role == terminator || op.Is(dtms.AllReduce)
+	n.fusedView = n.role == view && !op.Is(blu.Slice) && !op.Is(dtms.AllReduce)
 	switch n.role {
 	case rows:
 		n.elems = ir.NumElements(op.Operand(0).Shape())

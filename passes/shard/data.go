@@ -4,6 +4,7 @@ import (
 	"blutrain/dialects/blu"
 	"blutrain/dialects/dtms"
 	"blutrain/ir"
+	"blutrain/passes/internal/place"
 )
 
 // shardData adds up what the ranks compute: gradients, loss and count of a step, and loss and count of an evaluation.
@@ -50,6 +51,15 @@ func (s *sharder) reduceResults(f *ir.Op, kind string) {
 			continue
 		}
 		b := dtms.Builder{Builder: ir.NewBuilder(s.c, nil).Before(end).At(r.use.Value().Loc())}
-		r.use.Set(b.AllReduce([]*ir.Value{r.use.Value()}, dtms.World).Result(0))
+		sum := b.AllReduce([]*ir.Value{r.use.Value()}, dtms.World)
+		r.use.Set(sum.Result(0))
+		whenReady(sum.Op)
 	}
+}
+
+// whenReady moves a collective to where its operands are ready: so late as autodiff has the sums, all gradients would seem
+// to live until the end.
+func whenReady(op *ir.Op) {
+	place.Prepare(op)
+	place.After(op, place.Ready(op))
 }

@@ -236,3 +236,18 @@ func TestWithoutMesh(t *testing.T) {
 	require.NotContains(t, printed, "mesh")
 	require.NotContains(t, printed, "shard")
 }
+
+// Adding up over the ranks needs no memory, so that accumulate_last is estimated, and recomputed, as accumulate is.
+func TestSumsNeedNoMemory(t *testing.T) {
+	text, err := os.ReadFile("../../examples/gpt2.blu")
+	require.NoError(t, err)
+	r, err := driver.Compile("model.blu", text, driver.Options{
+		Target: "cpu", Set: map[string]float64{"L": 3, "H": 2, "C": 64, "V": 64, "T": 64, "B": 1, "S": 64}, Sharding: driver.Sharding{Mesh: "dp"},
+	})
+	require.NoError(t, err)
+	one, ok := r.Artifact.Manifest.Function("accumulate")
+	require.True(t, ok)
+	last, ok := r.Artifact.Manifest.Function("accumulate_last")
+	require.True(t, ok)
+	require.Equal(t, one.Arena, last.Arena)
+}

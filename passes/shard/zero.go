@@ -95,7 +95,9 @@ func (s *sharder) writeShard(f *ir.Op, r result) error {
 		s.visit(op)
 		b := s.before(op)
 		blocks := s.blocks(b, op.Operand(1))
-		mine := (&dtms.Builder{Builder: b.Builder}).ReduceScatter([]*ir.Value{blocks}, dtms.World, s.ranks()).Result(0)
+		scatter := (&dtms.Builder{Builder: b.Builder}).ReduceScatter([]*ir.Value{blocks}, dtms.World, s.ranks())
+		whenReady(scatter.Op)
+		mine := scatter.Result(0)
 		op.SetOperand(1, mine)
 		op.Result(0).SetType(mine.Type())
 	case op.Is(blu.Constant) && splat(op) != nil:
