@@ -203,14 +203,17 @@ func (e *emulated) run(kernels []*Kernel) error {
 	return nil
 }
 
-// check compares every result with float64: tolerance is relative to the sum of the products' magnitudes.
-func (e *emulated) check(t *testing.T, tolerance float64) {
+// wrong compares every result with float64, and says what is wrong first: tolerance is relative to the sum of the products'
+// magnitudes.
+func (e *emulated) wrong(tolerance float64) string {
 	want, slack := e.reference(tolerance)
 	for name, w := range want {
 		elem, _ := e.result(name)
 		b := e.places[name]
 		for i, v := range w {
-			require.True(t, b.Written(i*elemSize(elem)), "%s[%d] is not written", name, i)
+			if !b.Written(i * elemSize(elem)) {
+				return fmt.Sprintf("%s[%d, %d] is not written", name, i/e.g.N, i%e.g.N)
+			}
 			got := decode(elem, b.Data[i*elemSize(elem):])
 			allowed := slack[name][i]
 			switch elem { // rounding, of what was off before
@@ -220,10 +223,11 @@ func (e *emulated) check(t *testing.T, tolerance float64) {
 				allowed += math.Abs(v) / 2048
 			}
 			if !(math.Abs(got-v) <= allowed) {
-				require.Fail(t, "wrong", "%s[%d, %d] is %g, not %g: off by %.3g, %.3g is allowed", name, i/e.g.N, i%e.g.N, got, v, got-v, allowed)
+				return fmt.Sprintf("%s[%d, %d] is %g, not %g: off by %.3g, %.3g is allowed", name, i/e.g.N, i%e.g.N, got, v, got-v, allowed)
 			}
 		}
 	}
+	return ""
 }
 
 // reference is the results in float64, and by how much each may be off.
@@ -352,7 +356,7 @@ func (p *product) emulate(t *testing.T) *emulated {
 	p.g.Epilogue = Standard(p.o)
 	e := prepare(t, p.g, p.o)
 	require.NoError(t, e.run(e.kernels(t, small(p.g.Target))))
-	e.check(t, p.tolerance)
+	require.Empty(t, e.wrong(p.tolerance))
 	return e
 }
 

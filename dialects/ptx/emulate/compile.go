@@ -205,6 +205,7 @@ func (c *compiler) op(op *ir.Op) error {
 				return fmt.Errorf("returns in part")
 			}
 			w.done = true
+			w.block.last = w.seen(w.exists).join(w.block.last)
 			return nil
 		})
 		return nil

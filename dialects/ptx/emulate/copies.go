@@ -166,14 +166,14 @@ func (c *compiler) tmaLoad(op *ir.Op) error {
 				return fmt.Errorf("copies to another block of the cluster, or has another's barrier told")
 			}
 			if len(masks) == 0 {
-				return w.loadBox(&b, address, signal, l)
+				return w.loadBox(op, &b, address, signal, l)
 			}
 			mask := w.regs[masks[0]][l] & 0xFFFF
 			for rank := range 16 {
 				if mask>>rank&1 == 0 {
 					continue
 				}
-				if err := w.loadBox(&b, address&0xFFFFFF|uint32(rank)<<24, signal&0xFFFFFF|uint32(rank)<<24, l); err != nil {
+				if err := w.loadBox(op, &b, address&0xFFFFFF|uint32(rank)<<24, signal&0xFFFFFF|uint32(rank)<<24, l); err != nil {
 					return err
 				}
 			}
@@ -184,7 +184,7 @@ func (c *compiler) tmaLoad(op *ir.Op) error {
 }
 
 // loadBox copies a box to one block of the cluster.
-func (w *warp) loadBox(b *box, to, signal uint32, l int) error {
+func (w *warp) loadBox(op *ir.Op, b *box, to, signal uint32, l int) error {
 	m, err := w.barrierAt(signal, l, true)
 	if err != nil {
 		return err
@@ -210,6 +210,7 @@ func (w *warp) loadBox(b *box, to, signal uint32, l int) error {
 			copy(owner.shared[swizzled(offset+i, b.t.Swizzle):], row[i:i+16])
 		}
 	}
+	w.cluster.blocks[to>>24].reached(&a, op)
 	m.bytes -= b.row * b.rows
 	m.settle()
 	return nil

@@ -2,7 +2,9 @@ package emulate
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 
 	"blutrain/ir"
 )
@@ -41,6 +43,8 @@ type block struct {
 	barriers map[int]*mbarrier    // by address
 	products map[[2]int]*together // begun by some warps of a warpgroup
 	free     int                  // registers that no warp has
+	remote   map[int32]remote     // what other blocks did to this one's shared memory, the last of each agent
+	last     *view                // what its threads had seen when they ended
 }
 
 // warp is up to 32 threads that run together.
@@ -93,7 +97,7 @@ func newCluster(p *Program, m *Memory, number, grid int, values []uint64, maps [
 	c := &cluster{program: p, memory: m, number: number, grid: grid, maps: maps}
 	perBlock := (p.threads + 31) / 32
 	for rank := range p.clusterSize {
-		b := &block{cluster: c, rank: rank, shared: make([]byte, p.shared), written: make([]bool, p.shared), barriers: map[int]*mbarrier{}, products: map[[2]int]*together{}, free: p.pool - p.registers*p.threads}
+		b := &block{cluster: c, rank: rank, shared: make([]byte, p.shared), written: make([]bool, p.shared), barriers: map[int]*mbarrier{}, products: map[[2]int]*together{}, remote: map[int32]remote{}, free: p.pool - p.registers*p.threads}
 		b.cells = make([]cell, (p.shared+p.sharedGranule-1)/p.sharedGranule)
 		for i := range b.shared {
 			b.shared[i] = 0xff
@@ -228,9 +232,42 @@ func (c *cluster) deadlock() error {
 	return nil
 }
 
+// remote is an access to another block's shared memory.
+type remote struct {
+	access
+	op *ir.Op
+	by int // block
+}
+
+// reached notes that an actor of another block did something to the block's shared memory.
+func (b *block) reached(a *actor, op *ir.Op) {
+	if b == a.warp.block {
+		return
+	}
+	r := b.remote[a.agent]
+	if r.clock != a.clock {
+		r = remote{access{a.agent, 0, a.clock}, op, a.warp.block.id()}
+	}
+	r.mask |= a.mask
+	b.remote[a.agent] = r
+}
+
+// ends checks that other blocks are done with this one's shared memory when its threads end.
+func (b *block) ends() error {
+	for _, agent := range slices.Sorted(maps.Keys(b.remote)) {
+		if r := b.remote[agent]; !b.last.seen.of(int(agent)).covers(r.mask, r.clock) {
+			return r.op.Errorf("block %d does this to block %d's shared memory, with nothing that orders it before that block ends (%s)", r.by, b.id(), describe(r.op))
+		}
+	}
+	return nil
+}
+
 // finish checks what a cluster leaves behind.
 func (c *cluster) finish() error {
 	for _, b := range c.blocks {
+		if err := b.ends(); err != nil {
+			return err
+		}
 		for _, m := range b.sortedBarriers() {
 			if m.bytes != 0 {
 				return m.op.Errorf("block %d ends while a barrier at %d expects %d bytes more than came (%s)", b.id(), m.address, m.bytes, describe(m.op))

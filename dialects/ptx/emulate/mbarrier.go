@@ -131,6 +131,8 @@ func (c *compiler) barrierArrive(op *ir.Op) error {
 			if !far && int(at>>24) != w.block.rank {
 				return fmt.Errorf("arrives at a barrier of block %d of the cluster, which takes {cluster}", at>>24)
 			}
+			a := w.actor(l)
+			w.cluster.blocks[at>>24].reached(&a, op)
 			return m.arrive(w.release(1 << l))
 		})
 	})
