@@ -1,0 +1,89 @@
+package shard_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/dialects/blu"
+	"blutrain/dialects/dtms"
+	"blutrain/driver"
+	"blutrain/ir"
+	"blutrain/passes/internal/evaluate"
+)
+
+// Two steps of training on two times two ranks, as all passes of the compiler leave the program, with states whole and in
+// shards, give the parameters and losses of one rank.
+func TestContextTraining(t *testing.T) {
+	const dp, cp = 2, 2
+	// Of parameters whose gradients are nearly zero AdamW would make steps of the rounding's direction.
+	m := llama(t, 16, `adamw(lr: cosine(max: LR, min: LR / 10, warmup: WARMUP, steps: STEPS),
+                  betas: (0.9, 0.95), eps: 1e-8, weight_decay: 0.1 where rank >= 2)`, "sgd(lr: constant(max: LR), momentum: 0.9)")
+	one := trained(t, m, driver.Sharding{}, 1, 1)[0]
+	for _, context := range dtms.Contexts {
+		for zero := range 2 {
+			t.Run(fmt.Sprintf("%s/zero=%d", context, zero), func(t *testing.T) {
+				for _, r := range trained(t, m, driver.Sharding{Mesh: "dp=2,cp=2", Zero: zero, Context: context}, dp, cp) {
+					for name, want := range one {
+						require.Less(t, difference(r[name], want), 1e-10, name)
+					}
+				}
+			})
+		}
+	}
+}
+
+// trained is the parameters, and the losses and norms of gradients, of every rank after two steps of two micro-batches.
+func trained(t *testing.T, m model, o driver.Sharding, dp, cp int) []map[string][]float64 {
+	t.Helper()
+	compiled, err := driver.Compile(m.name+".blu", []byte(m.text), driver.Options{Target: "ref", CompileTo: "graph", Set: m.sizes, Sharding: o})
+	require.NoError(t, err)
+	all := make([]map[string][]float64, dp*cp)
+	require.NoError(t, dtms.Evaluate(dp, cp, func(r *dtms.Rank) error {
+		p := evaluate.NewProgram(compiled.Ctx, compiled.Module, r)
+		results, err := twoSteps(p, compiled.Module, r.DP, dp)
+		if err != nil {
+			return err
+		}
+		for op := range compiled.Module.Body().Ops() {
+			if op.Is(blu.Param) {
+				results[ir.SymName(op)] = p.States[ir.SymName(op)].Data
+			}
+		}
+		all[r.World] = results
+		return nil
+	}))
+	return all
+}
+
+// twoSteps trains with the micro-batches of one of dp ranks, and gives losses and norms.
+func twoSteps(p *evaluate.Program, module *ir.Op, place, dp int) (map[string][]float64, error) {
+	results := map[string][]float64{}
+	if _, err := p.Call("init", nil, map[string]float64{"seed": 5}); err != nil {
+		return nil, err
+	}
+	_, hasLast := p.Function("accumulate_last")
+	for step := range 2 {
+		for i := place; i < 2; i += dp {
+			name, first := "accumulate", 0.0
+			if i == place {
+				first = 1
+			}
+			if hasLast && i+dp >= 2 {
+				name = "accumulate_last"
+			}
+			if _, err := p.Call(name, batch(module, 2*step+i), map[string]float64{"first": first, "seed": float64(i)}); err != nil {
+				return nil, err
+			}
+		}
+		out, err := p.Call("apply", nil, map[string]float64{"lr": 0.05, "step": float64(step + 1)})
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range []string{"loss", "grad_norm"} {
+			results[name] = append(results[name], out[name].Data[0])
+		}
+	}
+	return results, nil
+}
