@@ -50,6 +50,8 @@ type functions struct {
 	LaunchKernelEx     func(config *launchConfig, f uintptr, params *unsafe.Pointer, extra uintptr) result                                 `cuda:"cuLaunchKernelEx"`
 	StreamCreate       func(s *uintptr, flags uint32) result                                                                               `cuda:"cuStreamCreate"`
 	StreamDestroy      func(s uintptr) result                                                                                              `cuda:"cuStreamDestroy_v2"`
+	StreamQuery        func(s uintptr) result                                                                                              `cuda:"cuStreamQuery"`
+	StreamWaitEvent    func(s, e uintptr, flags uint32) result                                                                             `cuda:"cuStreamWaitEvent"`
 	StreamSynchronize  func(s uintptr) result                                                                                              `cuda:"cuStreamSynchronize"`
 	EventCreate        func(e *uintptr, flags uint32) result                                                                               `cuda:"cuEventCreate"`
 	EventDestroy       func(e uintptr) result                                                                                              `cuda:"cuEventDestroy_v2"`

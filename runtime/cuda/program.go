@@ -34,10 +34,14 @@ type program struct {
 	spare     int64   // bytes of workspace
 	ordered   []*Module
 	guards    []guard
+	network   *network // nil where the program has no collectives
 }
 
 // OpenProgram prepares an artifact's program to run on a GPU, the one of that number.
 func OpenProgram(a *artifact.Artifact, ordinal int, opts runtime.Options) (runtime.Program, error) {
+	if err := opts.CheckMesh(&a.Manifest); err != nil {
+		return nil, err
+	}
 	module, err := parseProgram(a)
 	if err != nil {
 		return nil, err
@@ -66,7 +70,11 @@ func OpenProgram(a *artifact.Artifact, ordinal int, opts runtime.Options) (runti
 	}
 	p := &program{manifest: &a.Manifest, artifact: a, options: opts, ctx: ctx, kernels: map[string]*kernel{}, functions: map[string]*function{}, states: map[string]Pointer{}}
 	p.cache = newCubins(ctx, version, warnOnce())
-	if err := p.load(module); err != nil {
+	if err = p.load(module); err == nil {
+		err = p.connect(opts.CallContext())
+	}
+	if err != nil {
+		p.network.abort(err)
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
@@ -239,7 +247,7 @@ func (p *program) MemoryInUse() int64 { return p.pool.Mapped() }
 
 // Close gives everything back.
 func (p *program) Close() error {
-	var faults []error
+	faults := []error{p.network.close()}
 	for _, f := range p.functions {
 		faults = append(faults, f.close())
 	}

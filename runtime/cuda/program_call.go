@@ -12,30 +12,20 @@ import (
 	"blutrain/runtime"
 )
 
-// Call runs a function: copies of inputs, launches and copies of outputs are one graph, recorded the first time.
+// Call runs a function: copies of inputs, launches and copies of outputs are one graph, or several with collectives between them,
+// recorded the first time.
 func (p *program) Call(fn string, in map[string]runtime.Array, s runtime.Scalars) (map[string]runtime.Array, error) {
 	f, err := p.start(fn, in, s)
 	if err != nil {
 		return nil, err
 	}
-	if f.graph == nil {
-		f.graph, err = p.stream.capture(func() error {
-			if err := f.before(); err != nil {
-				return err
-			}
-			for i := range f.steps {
-				if err := f.launch(i); err != nil {
-					return err
-				}
-			}
-			return f.after()
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", fn, err)
+	if f.parts == nil {
+		if err := f.record(); err != nil {
+			return nil, f.failed(err)
 		}
 	}
-	if err := p.stream.launch(f.graph); err != nil {
-		return nil, fmt.Errorf("%s: %w", fn, err)
+	if err := f.run(); err != nil {
+		return nil, f.failed(err)
 	}
 	return f.finish()
 }
@@ -47,15 +37,15 @@ func (p *program) Trace(fn string, in map[string]runtime.Array, s runtime.Scalar
 		return nil, err
 	}
 	if err := f.before(); err != nil {
-		return nil, fmt.Errorf("%s: %w", fn, err)
+		return nil, f.failed(err)
 	}
 	for i := range f.steps {
 		if err := f.visit(i, visit); err != nil {
-			return nil, fmt.Errorf("%s: %w", fn, err)
+			return nil, f.failed(err)
 		}
 	}
 	if err := f.after(); err != nil {
-		return nil, fmt.Errorf("%s: %w", fn, err)
+		return nil, f.failed(err)
 	}
 	return f.finish()
 }
@@ -80,7 +70,7 @@ func (p *program) start(fn string, in map[string]runtime.Array, s runtime.Scalar
 		copy(f.ports[port{mem.Input, v.Name}].host.bytes, in[v.Name].Data)
 	}
 	for _, v := range info.Scalars {
-		copy(f.ports[port{mem.Scalar, v.Name}].host.bytes, ir.EncodeElement(nil, elementType(v.DType), s[v.Name]))
+		copy(f.ports[port{mem.Scalar, v.Name}].host.bytes, ir.EncodeElement(nil, elementType(v.DType), p.options.Scalar(p.manifest, s, v.Name)))
 	}
 	return f, nil
 }
@@ -186,11 +176,9 @@ func (f *function) launch(i int) error {
 
 // finish waits for the GPU and gives the outputs, or says what went wrong.
 func (f *function) finish() (map[string]runtime.Array, error) {
-	if err := f.p.stream.Synchronize(); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
-	}
-	if err := f.p.intact(); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
+	// Collectives first: where a rank has died, the streams' work ends when waiting for them has ended it.
+	if err := errors.Join(f.land(), f.p.stream.Synchronize(), f.p.intact()); err != nil {
+		return nil, f.failed(err)
 	}
 	for i, r := range f.records {
 		if bits := binary.LittleEndian.Uint64(f.status.bytes[8*i:]); bits != ^uint64(0) {
@@ -198,7 +186,7 @@ func (f *function) finish() (map[string]runtime.Array, error) {
 			if at := f.steps[r.step].location; at != "" {
 				err = fmt.Errorf("%s: %w", at, err)
 			}
-			return nil, fmt.Errorf("%s: %w", f.name, err)
+			return nil, f.failed(err)
 		}
 	}
 	out := map[string]runtime.Array{}
@@ -212,6 +200,9 @@ func (f *function) finish() (map[string]runtime.Array, error) {
 func (f *function) visit(i int, visit runtime.Visitor) error {
 	s := &f.steps[i]
 	k := s.kernel
+	if k == nil {
+		return f.visitCollective(s, visit)
+	}
 	t := &runtime.Step{Kernel: k.name, Reference: k.reference, Location: s.location, Flops: s.flops, Inputs: len(s.refs) - k.outs, Outputs: k.outs}
 	if k.copies {
 		t.Kernel = ""

@@ -53,8 +53,10 @@ type function struct {
 	inputs  []*memory
 	outputs []*memory
 	ready   bool
-	graph   *graph
-	status  *pinned // error records after a call
+	parts   []part
+	meets   bool       // other ranks take part in it
+	flying  []*meeting // of the call that runs
+	status  *pinned    // error records after a call
 }
 
 // port names memory that a call gives values to or takes them from.
@@ -67,9 +69,11 @@ type memory struct {
 	host  *pinned
 }
 
-// step is a launch.
+// step is a launch, or the beginning or the end of a collective.
 type step struct {
 	kernel   *kernel
+	begin    *meeting // sources first among the references
+	wait     *meeting
 	refs     []place
 	flops    float64
 	location string
@@ -152,6 +156,14 @@ func (p *program) decodeFunction(op *ir.Op) (*function, error) {
 				f.records = append(f.records, r)
 			}
 			f.steps = append(f.steps, s)
+		case exec.Collective:
+			s, err := p.decodeCollective(o, places)
+			if err != nil {
+				return nil, err
+			}
+			f.steps, f.meets = append(f.steps, s), true
+		case exec.Wait:
+			f.steps = append(f.steps, f.decodeWait(o))
 		case exec.End:
 		default:
 			return nil, o.Errorf("%s is no step of a program for GPUs", o.Name())
@@ -304,8 +316,15 @@ func (k *kernel) failed(err error) error {
 
 func (f *function) close() error {
 	var faults []error
-	if f.graph != nil {
-		faults = append(faults, f.graph.close())
+	for _, p := range f.parts {
+		if p.graph != nil {
+			faults = append(faults, p.graph.close())
+		}
+	}
+	for _, s := range f.steps {
+		if s.begin != nil && s.begin.done != nil {
+			faults = append(faults, s.begin.done.Close())
+		}
 	}
 	for _, m := range f.ports {
 		if m.host != nil {

@@ -28,6 +28,26 @@ func (s *Stream) Synchronize() error {
 	return s.c.do(func() result { return s.c.d.fn.StreamSynchronize(s.handle) }, "waiting for a stream of GPU %d", s.c.Device.Ordinal)
 }
 
+// notReady is the driver's code for work that has not ended.
+const notReady = 600
+
+// Done reports whether the stream's work has ended, without waiting for it.
+func (s *Stream) Done() (done bool, err error) {
+	err = s.c.do(func() result {
+		code := s.c.d.fn.StreamQuery(s.handle)
+		if done = code == 0; code == notReady {
+			return 0
+		}
+		return code
+	}, "looking at a stream of GPU %d", s.c.Device.Ordinal)
+	return done, err
+}
+
+// After makes what the stream is given from now on wait for an event that has been recorded.
+func (s *Stream) After(e *Event) error {
+	return s.c.do(func() result { return s.c.d.fn.StreamWaitEvent(s.handle, e.handle, 0) }, "waiting for an event on another stream")
+}
+
 // Event is a point in a stream's work.
 type Event struct {
 	c      *Context
