@@ -30,7 +30,7 @@ func Run(c *ir.Context, module *ir.Op, visit func(*ir.Op)) {
 
 // block does one block.
 func block(c *ir.Context, b *ir.Block, visit func(*ir.Op)) {
-	var last *ir.Op // the start, or the collective, before
+	var last *ir.Op                // the start, or the collective, before
 	waits := map[string][]*ir.Op{} // by collective
 	for _, op := range collectives(b) {
 		visit(op)
