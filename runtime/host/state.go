@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // ReadState copies a state to dst.
@@ -54,27 +55,53 @@ func (d *device) Buffer(bytes int64) ([]byte, error) {
 	return m.bytes, err
 }
 
-// Snapshot implements runtime.Snapshotter. One goroutine copies: it fills much of the memory's bandwidth, and the kernels that run
-// meanwhile want the other processors.
+// Snapshot implements runtime.Snapshotter. One goroutine copies beside the kernels, which want the other processors; who waits
+// helps with what is left.
 func (d *device) Snapshot(to map[string][]byte) (wait func() error) {
-	for name, dst := range to { // told at once, so that no goroutine looks anything up in d while a call goes on
-		if _, err := d.state(name, len(dst)); err != nil {
+	c := &copying{}
+	for name, dst := range to { // looked up now: no goroutine does while a call goes on
+		m, err := d.state(name, len(dst))
+		if err != nil {
 			return func() error { return err }
 		}
+		c.add(dst, m.bytes)
 	}
-	type move struct{ dst, src []byte }
-	var moves []move
-	for name, dst := range to {
-		moves = append(moves, move{dst, d.states[name].bytes})
-	}
-	var copying sync.WaitGroup
-	copying.Go(func() {
-		for _, m := range moves {
-			copy(m.dst, m.src)
-		}
-	})
+	go c.help()
 	return func() error {
-		copying.Wait()
+		c.help()
+		c.all.Wait()
 		return nil
+	}
+}
+
+// copying is memory to be copied, in pieces that any goroutine may take.
+type copying struct {
+	pieces []piece
+	next   atomic.Int64
+	all    sync.WaitGroup
+}
+
+type piece struct{ dst, src []byte }
+
+const pieceBytes = 4 << 20
+
+func (c *copying) add(dst, src []byte) {
+	for len(src) > 0 {
+		n := min(len(src), pieceBytes)
+		c.pieces = append(c.pieces, piece{dst[:n], src[:n]})
+		c.all.Add(1)
+		dst, src = dst[n:], src[n:]
+	}
+}
+
+// help copies until no piece is left to take.
+func (c *copying) help() {
+	for {
+		i := int(c.next.Add(1)) - 1
+		if i >= len(c.pieces) {
+			return
+		}
+		copy(c.pieces[i].dst, c.pieces[i].src)
+		c.all.Done()
 	}
 }
