@@ -107,6 +107,12 @@ const classes = 11
 // requireEquivalent holds a mesh's gradient sums, losses and counts to those of one rank that computes all batches.
 func requireEquivalent(t *testing.T, m model, mesh dtms.Mesh) {
 	t.Helper()
+	requireWithin(t, m, mesh, 1e-10)
+}
+
+// requireWithin does so with a tolerance, relative to the greatest element.
+func requireWithin(t *testing.T, m model, mesh dtms.Mesh, tolerance float64) {
+	t.Helper()
 	c, module := m.functions(t)
 	one := evaluate.NewProgram(c, module, nil)
 	randomize(one)
@@ -130,13 +136,13 @@ func requireEquivalent(t *testing.T, m model, mesh dtms.Mesh) {
 			return err
 		}
 		for name, want := range one.States {
-			if diff := difference(p.States[name].Data, want.Data); diff > 1e-10 {
+			if diff := difference(p.States[name].Data, want.Data); diff > tolerance {
 				return fmt.Errorf("%s is off by %g", name, diff)
 			}
 		}
 		out, err := p.Call("eval", batch(sharded, r.DP), nil)
 		for name, want := range evaluated {
-			if err == nil && difference(out[name].Data, []float64{want}) > 1e-10 {
+			if err == nil && difference(out[name].Data, []float64{want}) > tolerance {
 				err = fmt.Errorf("eval's %s is %v, not %v", name, out[name].Data, want)
 			}
 		}
