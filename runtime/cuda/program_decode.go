@@ -135,6 +135,15 @@ func location(l *ir.Location) string {
 
 func (p *program) decodeFunction(op *ir.Op) (*function, error) {
 	f := &function{p: p, name: ir.SymName(op), ports: map[port]*memory{}}
+	written := func(launch *ir.Op) int {
+		if k := p.kernels[launch.Attrs().Sym("kernel")]; k != nil {
+			return k.outs
+		}
+		return 0 // decoding the launch says that there is none
+	}
+	if err := exec.CheckFlights(op, written); err != nil {
+		return nil, err
+	}
 	arena := op.Attrs().IntOr("arena", 0)
 	places := map[*ir.Value]place{}
 	for o := range op.Body().Ops() {

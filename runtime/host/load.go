@@ -86,6 +86,15 @@ func (d *device) loadFunctions(module *ir.Op) error {
 
 func (d *device) decodeFunction(op *ir.Op, kernels map[string]*kernel) (*function, error) {
 	f := &function{name: ir.SymName(op), arena: op.Attrs().IntOr("arena", 0)}
+	written := func(launch *ir.Op) int {
+		if k := kernels[launch.Attrs().Sym("kernel")]; k != nil {
+			return k.outs
+		}
+		return 0 // decoding the launch says that there is none
+	}
+	if err := exec.CheckFlights(op, written); err != nil {
+		return nil, err
+	}
 	slots, begun := map[*ir.Value]slot{}, map[int64]*collective.Spec{}
 	for o := range op.Body().Ops() {
 		switch o.Def() {

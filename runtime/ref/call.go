@@ -157,8 +157,12 @@ func (d *device) call(fn string, in map[string]runtime.Array, s runtime.Scalars,
 			return nil, nil, fmt.Errorf("%s: %w", fn, err)
 		}
 	}
-	results, err := evaluate(&ir.Interp{Ctx: d.ctx, Module: d.module, Exchange: d.exchange(f)}, f.body, args, f.dead, change)
+	var lost error // of a collective, whose ranks evaluation would forget
+	results, err := evaluate(&ir.Interp{Ctx: d.ctx, Module: d.module, Exchange: d.exchange(f, &lost)}, f.body, args, f.dead, change)
 	if err != nil {
+		if lost != nil {
+			err = lost
+		}
 		if len(f.specs) > 0 {
 			err = d.options.Failed(fn, err)
 		}

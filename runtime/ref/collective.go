@@ -28,8 +28,9 @@ func (d *device) collectives(body *ir.Block) (map[*ir.Op]collective.Spec, error)
 }
 
 // exchange is how a function's collectives are evaluated: by the mesh's communicators, in float64; nil where the program runs on
-// one rank, where they are evaluated as any other operation is. A collective in two halves is done in the first.
-func (d *device) exchange(f *function) func(op *ir.Op, in []ir.Datum) ([]ir.Datum, error) {
+// one rank, where they are evaluated as any other operation is. A collective in two halves is done in the first. What goes wrong is kept
+// in lost, too.
+func (d *device) exchange(f *function, lost *error) func(op *ir.Op, in []ir.Datum) ([]ir.Datum, error) {
 	if d.options.Mesh == nil {
 		return nil
 	}
@@ -45,6 +46,7 @@ func (d *device) exchange(f *function) func(op *ir.Op, in []ir.Datum) ([]ir.Datu
 			from, to, out = append(from, dtms.Of(x.(*ir.Tensor).Data)), append(to, dtms.Of(y.Data)), append(out, y)
 		}
 		c := d.options.Communicator(spec.Group)
-		return out, collective.Start(d.options.CallContext(), c, spec, from, to).Wait()
+		*lost = collective.Start(d.options.CallContext(), c, spec, from, to).Wait()
+		return out, *lost
 	}
 }
