@@ -25,7 +25,7 @@ const (
 	version      = 2
 	manifestName = "manifest.json"
 	maxManifest  = 256 << 20
-	chunkBytes   = 4 << 20 // of a file, for each of which there is a checksum
+	chunkBytes   = 1 << 20 // of a file, for each of which there is a checksum
 	maxChunk     = 1 << 28
 )
 
@@ -66,7 +66,7 @@ type FileInfo struct {
 	Rank   int      `json:"rank"`
 	Bytes  int64    `json:"bytes"`
 	Chunk  int64    `json:"chunk_bytes"`
-	Chunks []string `json:"sha256"` // of each chunk; the last may be shorter
+	Chunks []string `json:"crc32c"` // of each chunk; the last may be shorter
 }
 
 func rankFile(rank int) string { return fmt.Sprintf("rank-%05d.safetensors", rank) }
