@@ -129,12 +129,13 @@ func decomposeCrossEntropy(b *Builder, op *ir.Op) []*ir.Value {
 	x := b.wide(op.Operand(0))
 	axis := lastAxis(x)
 	_, sum, shift := b.exponentials(x, axis)
-	lse := b.Add(shift, b.Log(sum))
+	log := b.Log(sum)
 	target, counts := b.hits(op, x.Shape())
 	picked := b.ReduceSum(b.Select(target, x, b.SplatLike(x, 0)), []int64{axis})
-	loss := b.Select(counts, b.Sub(lse, picked), b.SplatLike(lse, 0))
-	rows := leadingAxes(len(lse.Shape()))
-	return []*ir.Value{b.ReduceSum(loss, rows), b.ReduceSum(b.CastTo(counts, lse.Elem()), rows), lse}
+	// Not lse - picked: of a target that is all but certain, that leaves nothing but the rounding of large numbers.
+	loss := b.Select(counts, b.Sub(log, b.Sub(picked, shift)), b.SplatLike(log, 0))
+	rows := leadingAxes(len(log.Shape()))
+	return []*ir.Value{b.ReduceSum(loss, rows), b.ReduceSum(b.CastTo(counts, log.Elem()), rows), b.Add(shift, log)}
 }
 
 func decomposeCrossEntropyGrad(b *Builder, op *ir.Op) []*ir.Value {

@@ -218,18 +218,19 @@ func (p *preparer) crossEntropyAt(logits, targets *ir.Value, ignore, from int64)
 	top := b.ReduceMax(x, []int64{axis})
 	shift := b.Select(b.Compare(top, b.SplatLike(top, math.Inf(-1)), "eq"), b.SplatLike(top, 0), top)
 	total := b.ReduceSum(b.Exp(b.Sub(x, b.Along(shift, axis, x.Shape()))), []int64{axis})
-	lse := b.Add(shift, b.Log(total))
+	log := b.Log(total)
 	picked := b.CreateState(pick, ir.OpState{
 		Operands: []*ir.Value{logits, b.CastTo(targets, c.I32())}, Attrs: []ir.NamedAttr{{Name: "ignore", Value: c.Int64(ignore)}, {Name: "from", Value: c.Int64(from)}},
 		Results: []ir.Type{c.Tensor(targets.Shape(), logits.Elem())},
 	}).Result(0)
 	counts := b.Compare(targets, b.SplatLike(targets, float64(ignore)), "ne")
-	loss := b.Select(counts, b.Sub(lse, b.CastTo(picked, stat)), b.SplatLike(lse, 0))
+	// Not lse - picked: of a target that is all but certain, that leaves nothing but the rounding of large numbers.
+	loss := b.Select(counts, b.Sub(log, b.Sub(b.CastTo(picked, stat), shift)), b.SplatLike(log, 0))
 	rows := make([]int64, len(targets.Shape()))
 	for i := range rows {
 		rows[i] = int64(i)
 	}
-	return []*ir.Value{b.ReduceSum(loss, rows), b.ReduceSum(b.CastTo(counts, stat), rows), lse}
+	return []*ir.Value{b.ReduceSum(loss, rows), b.ReduceSum(b.CastTo(counts, stat), rows), b.Add(shift, log)}
 }
 
 // pad joins the borders to the operand, axis by axis.

@@ -14,7 +14,7 @@ import (
 //	norm(e) <= 8 sqrt(n) max(u norm(y), norm(y' - y))
 //
 // with u = 2^-24, the unit roundoff of float32; y' the same function in float64, but with every argument and every
-// intermediate result changed by a random u or -u of itself (Monte Carlo arithmetic: Parker, 1997), which is what rounding
+// intermediate result changed by a random u or -u of itself (Monte Carlo arithmetic: Parker, 1997; and by underflow), which is what rounding
 // would do to it, cancellation and all: the bound of a sum that is exactly zero follows from the size of its terms; and n the
 // largest number of terms in one of its sums, since the rounding errors of a sum that is added up one after the other grow with
 // the square root of their number. Bounds are not met by chance: a wrong constant, index or operation is off by orders of magnitude.
@@ -28,13 +28,13 @@ const roundoff = 1.0 / (1 << 24)
 // rounding makes evaluations with random roundings.
 type rounding struct {
 	random *rand.Rand
-	terms  int64 // the largest number of terms in a sum that was evaluated
+	growth float64 // the factor of the bound
 }
 
 // change is a ref.Change.
 func (r *rounding) change(op *ir.Op, x *ir.Tensor) *ir.Tensor {
 	if op != nil {
-		r.terms = max(r.terms, terms(op))
+		r.growth = max(r.growth, growth(op))
 		if !rounds(op) {
 			return x
 		}
@@ -44,8 +44,15 @@ func (r *rounding) change(op *ir.Op, x *ir.Tensor) *ir.Tensor {
 
 var _ ref.Change = (&rounding{}).change
 
-// growth is the factor of a bound for sums of n terms.
-func growth(n int64) float64 { return 8 * math.Sqrt(float64(n)) }
+// growth is the factor of the bound of an operation's results.
+func growth(op *ir.Op) float64 {
+	n := float64(terms(op))
+	if op.Def().Name == "scatter_add" {
+		// It adds in order, and often equal terms, whose errors are equal too: they grow with their number.
+		return math.Max(8*math.Sqrt(n), n)
+	}
+	return 8 * math.Sqrt(n)
+}
 
 // rounds reports whether the results of an operation are rounded: computed, not chosen, moved or counted.
 func rounds(op *ir.Op) bool {
@@ -56,7 +63,11 @@ func rounds(op *ir.Op) bool {
 	return !op.Has(ir.View)
 }
 
-// jittered is a tensor of floating-point numbers with every element changed by a unit roundoff of itself, up or down.
+// smallestNormal is float32's.
+const smallestNormal = 0x1p-126
+
+// jittered is a tensor of floating-point numbers with every element changed by a unit roundoff of itself, up or down, and by what
+// is lost of it where float32 underflows.
 func jittered(t *ir.Tensor, r *rand.Rand) *ir.Tensor {
 	if !ir.IsFloat(t.Elem) {
 		return t
@@ -68,7 +79,11 @@ func jittered(t *ir.Tensor, r *rand.Rand) *ir.Tensor {
 		if i%64 == 0 {
 			bits = r.Uint64()
 		}
-		j.Data[i] = v * factors[bits>>(i%64)&1]
+		v *= factors[bits>>(i%64)&1]
+		if math.Abs(v) < smallestNormal {
+			v = float64(float32(v)) // underflow: a multiple of 2^-149
+		}
+		j.Data[i] = v
 	}
 	return j
 }

@@ -231,13 +231,13 @@ func (o *oracle) evaluate(name string, in []runtime.Array) (*evaluation, error) 
 
 // round evaluates it with roundings.
 func (e *evaluation) round(random *rand.Rand) error {
-	r := &rounding{random: random, terms: 1}
+	r := &rounding{random: random, growth: 8}
 	rounded, err := ref.Evaluate(e.ctx, e.module, e.body, e.args, r.change)
 	if err != nil {
 		return err
 	}
 	for i, w := range e.want {
-		w.growth = growth(r.terms)
+		w.growth = r.growth
 		w.add(rounded[i].(*ir.Tensor).Data)
 	}
 	return nil

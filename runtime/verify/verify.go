@@ -183,7 +183,7 @@ func (c *comparison) round(function string, in map[string]runtime.Array, s runti
 		return err
 	}
 	for i := 0; i < draws && off(); i++ {
-		r := &rounding{random: c.random, terms: 1}
+		r := &rounding{random: c.random, growth: 8}
 		out, states, err := reference.CallChanged(function, in, s, r.change)
 		if err != nil {
 			return err
@@ -194,7 +194,7 @@ func (c *comparison) round(function string, in map[string]runtime.Array, s runti
 				rounded = states[x.name]
 			}
 			if rounded != nil {
-				x.want.growth = growth(r.terms)
+				x.want.growth = r.growth
 				x.want.add(rounded.Data)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 type generator struct {
 	*rand.Rand
 	b, s, v, c int // batch, tokens, vocabulary, channels
+	wide       bool
 	params     []string
 	lines      []string
 	values     []operand
@@ -67,6 +68,9 @@ func list(shape []int) string { return strings.ReplaceAll(fmt.Sprint(shape), " "
 
 // add writes a statement.
 func (g *generator) add(shape []int, format string, args ...any) {
+	if g.wide && elements(shape) > most {
+		return
+	}
 	name := fmt.Sprintf("x%d", len(g.lines))
 	g.lines = append(g.lines, fmt.Sprintf("    let %s = %s", name, fmt.Sprintf(format, args...)))
 	g.values = append(g.values, operand{name, shape})

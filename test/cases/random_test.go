@@ -32,20 +32,20 @@ func TestRandomModels(t *testing.T) {
 		models = last - first + 1
 	}
 	for seed := first; seed < first+models; seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { checkModel(t, seed) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { checkModel(t, RandomModel(seed), seed) })
+		t.Run(fmt.Sprint("wide ", seed), func(t *testing.T) { checkModel(t, WideModel(seed), seed) })
 	}
 	for _, seed := range found {
-		t.Run(fmt.Sprint("found ", seed), func(t *testing.T) { checkModel(t, seed) })
+		t.Run(fmt.Sprint("found ", seed), func(t *testing.T) { checkModel(t, RandomModel(seed), seed) })
 	}
 }
 
 func FuzzRandomModels(f *testing.F) {
 	f.Add(uint64(0))
-	f.Fuzz(func(t *testing.T, seed uint64) { checkModel(t, seed) })
+	f.Fuzz(func(t *testing.T, seed uint64) { checkModel(t, RandomModel(seed), seed) })
 }
 
-func checkModel(t *testing.T, seed uint64) {
-	source := RandomModel(seed)
+func checkModel(t *testing.T, source string, seed uint64) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(source)
