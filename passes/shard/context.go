@@ -132,7 +132,7 @@ type divider struct {
 	held     map[*ir.Value]held       // what became of the function's values; those not in it are whole and themselves
 	replaced []*ir.Op                 // operations that nothing needs any more, but each other
 	pieces   map[cut]*ir.Value        // of whole values
-	wholes   map[*ir.Value]*ir.Value  // of pieces
+	wholes   map[*ir.Value]*ir.Value  // of pieces, where they are there
 	indices  map[int64]*ir.Value      // see chunkRows
 	headed   map[*ir.Value]*ir.Value  // of pieces of a sequence, what the rank's heads have of the whole sequence
 	gathered map[*ir.Value][]gathered // by pieces of keys
@@ -179,7 +179,9 @@ func (d *divider) divideInputs(f *ir.Op, seq int64) {
 		switch {
 		case isTokens(f, i, seq):
 			s := sharding{divided, 1, 1}
-			d.put(a, s, d.piece(a, s))
+			p := d.piece(a, s)
+			d.put(a, s, p)
+			d.wholes[p] = a
 		case written[blu.ArgPort(f, i)]:
 			d.put(a, sharding{how: partial}, a)
 		}

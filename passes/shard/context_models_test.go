@@ -74,6 +74,24 @@ func models(t *testing.T) []model {
     let d = cast(x, f64)
     let h = rope(heads(cast(linear(x, w), f64), H))
     let y = x + cast(merge(attention(h, rope(heads(d, H)), heads(d, H), causal: true)), f32)`),
+		{"last_token", `model last_token(V = 11, C = 8, H = 2) {
+  param embed: f32[V, C] = normal(std: 1.0)
+  param w: f32[C, C] = normal(std: 1.0)
+  fn loss(tokens: i32[B, S], targets: i32[B, S]) -> (f32, f32) {
+    let x = embed[tokens]
+    let y = x + linear(merge(attention(heads(x, H), heads(x, H), heads(x, H), causal: true)), w)
+    return cross_entropy(linear(y[:, S - 1] + y[:, 0] * 0.5, embed), targets[:, S - 1], ignore: -1)
+  }
+}
+train last_token {
+  minimize loss
+  batch B = 2, S = 12
+  optimizer sgd(lr: constant(max: 0.1), momentum: 0.9)
+}
+`, nil},
+		written("few_places", "", `
+    let h = tanh(linear(x, w))
+    let y = linear(h, w) + pad(h[:, 2:6], axis: 1, low: 3, high: 5) + mean(h[:, 5:7], axis: 1, keep: true)`),
 		{"penalty", `model penalty(V = 11, C = 8) {
   param embed: f32[V, C] = normal(std: 1.0)
   param w: f32[C, C] = normal(std: 1.0)

@@ -159,11 +159,16 @@ func (d *divider) reduceScatter(v *ir.Value, s sharding) *ir.Value {
 
 // gatheredRow is where a chunk of a row is when the pieces of all ranks follow each other.
 func (d *divider) gatheredRow(row, chunk, rows int64) int64 {
-	rank, second := chunk, int64(0)
-	if d.zigzag() && chunk >= d.n {
-		rank, second = d.chunks-1-chunk, 1
-	}
+	rank, second := d.owner(chunk)
 	return (rank*rows+row)*d.share() + second
+}
+
+// owner is the rank that has a chunk, and which of the rank's chunks it is.
+func (d *divider) owner(chunk int64) (rank, which int64) {
+	if d.zigzag() && chunk >= d.n {
+		return d.chunks - 1 - chunk, 1
+	}
+	return chunk, 0
 }
 
 // reorder takes rows of a table in an order.

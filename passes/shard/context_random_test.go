@@ -125,7 +125,7 @@ func (p *program) operation(v *ir.Value) *ir.Value {
 		if shape[axis] > 1 {
 			limits := slices.Clone(shape)
 			starts := make([]int64, rank)
-			starts[axis] = 1
+			starts[axis] = int64(p.IntN(int(shape[axis])))
 			return p.Slice(v, starts, limits, ones)
 		}
 	case 13:

@@ -98,16 +98,54 @@ func (d *divider) transpose(op *ir.Op) bool {
 	return true
 }
 
-// slice of other axes than the divided one.
+// slice of other axes than the divided one; or of a few places of that.
 func (d *divider) slice(op *ir.Op) bool {
 	s := d.common(op)
 	n := op.Operand(0).Shape()[s.axis]
 	if op.Result(0).Shape()[s.axis] != n {
-		return false
+		return d.slicePlaces(op, s)
 	}
 	limits := slices.Clone(op.Attrs().Ints("limits"))
 	limits[s.axis] = n / d.n
 	d.replace(op, d.local(op, s), d.withInts(op.Attrs(), "limits", limits), s)
+	return true
+}
+
+// slicePlaces is a slice along the divided axis of no more places than a rank has, the last token for one: a sum of what the
+// ranks have of it.
+func (d *divider) slicePlaces(op *ir.Op, s sharding) bool {
+	h := d.get(op.Operand(0))
+	if d.wholes[h.v] != nil { // nothing to communicate
+		d.keep(op, sharding{})
+		return true
+	}
+	shape, local := op.Operand(0).Shape(), h.v.Shape()
+	places := op.Result(0).Shape()[s.axis]
+	if s.outer != 1 || places > local[s.axis] || !ir.IsFloat(h.v.Type()) {
+		return false
+	}
+	at := func(name string) int64 { return op.Attrs().Ints(name)[s.axis] }
+	outer, inner := ir.NumElements(shape[:s.axis]), shape[s.axis]/d.chunks
+	owners, rows := ir.NewTensor(d.Ctx.I32(), places), ir.NewTensor(d.Ctx.I32(), outer, places)
+	for i := range places {
+		place := at("starts") + i*at("steps")
+		owner, second := d.owner(place / inner)
+		owners.Data[i] = float64(owner)
+		for o := range outer {
+			rows.Data[o*places+i] = float64(o*local[s.axis] + second*inner + place%inner)
+		}
+	}
+	width := ir.NumElements(shape[s.axis+1:])
+	taken := d.Gather(d.ReshapeTo(h.v, outer*local[s.axis], width), d.Constant(blu.DenseOf(d.Ctx, rows)))
+	mine := d.Compare(d.Constant(blu.DenseOf(d.Ctx, owners)), d.Fill(d.rank, owners.Shape), "eq")
+	taken = d.Select(d.BroadcastTo(mine, []int64{1}, taken.Shape()), taken, d.SplatLike(taken, 0))
+	to := slices.Clone(shape)
+	to[s.axis] = places
+	own := d.ReshapeTo(taken, to...)
+	starts, limits := slices.Clone(op.Attrs().Ints("starts")), slices.Clone(op.Attrs().Ints("limits"))
+	steps := slices.Clone(op.Attrs().Ints("steps"))
+	starts[s.axis], limits[s.axis], steps[s.axis] = 0, places, 1
+	d.become(op, []*ir.Value{d.Slice(own, starts, limits, steps)}, sharding{how: partial})
 	return true
 }
 

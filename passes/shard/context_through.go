@@ -15,6 +15,10 @@ func (d *divider) pieceThrough(v *ir.Value, s sharding) *ir.Value {
 	if op == nil {
 		return nil
 	}
+	if op.Has(ir.Random) {
+		d.remark(op, "%s draws numbers for all tokens: cp=%d cuts them afterwards, so that they do not depend on the number of ranks", op.Name(), d.n)
+		return nil
+	}
 	if op.Has(ir.Elementwise) {
 		operands := op.Operands()
 		for i, x := range operands {
