@@ -22,7 +22,7 @@ var Phases = []Phase{
 	{Name: "train", Summary: "the functions of training, forward and backward, as pure programs with explicit state",
 		Passes: "train"},
 	{Name: "graph", Summary: "folded, deduplicated, precision chosen, recomputation chosen",
-		Passes: graphPasses, Sharded: "shard{$MESH}," + graphPasses + ",bucket{size=$BUCKET},overlap"},
+		Passes: graphPasses, Sharded: "keep-whole,shard{$MESH}," + graphPasses + ",bucket{size=$BUCKET},overlap"},
 	{Name: "kernels", Summary: "operations grouped into kernels", Targets: []string{"cpu", "cuda"},
 		Passes: "keep-step,kernels{target=$TARGET},cse"},
 	{Name: "buffers", Summary: "values placed in memory: lifetimes, in-place, one static arena plan", Targets: []string{"cpu", "cuda"},
@@ -84,6 +84,7 @@ var transformations = []passes.Pass{
 	{Name: "train", Summary: "differentiate the model: from its functions to those of training", Run: passes.Plain(func(s *passes.State, m *ir.Op) error {
 		return autodiff.Train(s.Ctx, m)
 	})},
+	{Name: "keep-whole", Summary: "keep a copy of the functions in a nested module, as what ranks are compared with", Run: passes.Plain(keepWhole)},
 	{Name: "keep-step", Summary: "keep a copy of the functions in a nested module, as the reference", Run: passes.Plain(keepStep)},
 	{Name: "kernels", Summary: "group operations into kernels", Options: kernelOptions{Target: "cpu"},
 		Run: passes.With(func(s *passes.State, m *ir.Op, o kernelOptions) error {

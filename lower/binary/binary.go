@@ -15,8 +15,9 @@ import (
 )
 
 // Reference and Step name the nested modules that become reference.mlir: in @reference for each kernel the function it
-// implements, and in @step the functions of the program, with its parameters and states, before they were cut into kernels.
-const Reference, Step = "reference", "step"
+// implements, and in @step the functions of the program, with its parameters and states, before they were cut into kernels. In @whole
+// are those of one rank alone, where the program is that of one of many.
+const Reference, Step, Whole = "reference", "step", "whole"
 
 // Options is what a module does not say about itself.
 type Options struct {
