@@ -26,17 +26,45 @@ func TestPhases(t *testing.T) {
 	for _, model := range models {
 		name, err := filepath.Rel(root, model)
 		require.NoError(t, err)
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			dumps := filepath.Join(dir, "phases")
-			run(t, bluc, "compile", model, "-o", filepath.Join(dir, "model.blx"), "--dump-phases-to", dumps, "--print-generic")
-			files, err := filepath.Glob(filepath.Join(dumps, "*.mlir"))
-			require.NoError(t, err)
-			require.NotEmpty(t, files, "bluc dumped no phases")
-			for _, file := range files {
-				verify(t, mlirOpt, file)
-			}
+		t.Run(name, func(t *testing.T) { phases(t, bluc, mlirOpt, model) })
+	}
+}
+
+// TestMeshes has what is compiled for many ranks verified: with every kind of collective, whole and in halves.
+func TestMeshes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles models")
+	}
+	mlirOpt := upstream.MLIROpt(t)
+	root := upstream.Root(t)
+	bluc := buildCompiler(t, root)
+	const small = "V=64,L=2,C=32,H=4,B=2,S=16"
+	for _, c := range []struct {
+		model string
+		flags []string
+	}{
+		{"gpt2", []string{"--mesh", "dp", "--set", small + ",T=16", "--bucket-size", "4KiB"}},
+		{"gpt2", []string{"--mesh", "dp=3", "--zero", "1", "--set", small + ",T=16"}},
+		{"llama", []string{"--mesh", "dp=2,cp=2", "--zero", "1", "--set", small + ",K=2,F=48"}},
+		{"llama", []string{"--mesh", "cp=2", "--context", "ulysses", "--set", small + ",K=2,F=48"}},
+		{"llama", []string{"--mesh", "cp=2", "--context", "gather", "--target", "cuda", "--set", small + ",K=2,F=48"}},
+	} {
+		t.Run(c.model+" "+strings.Join(c.flags[:4], " "), func(t *testing.T) {
+			phases(t, bluc, mlirOpt, filepath.Join(root, "examples", c.model+".blu"), c.flags...)
 		})
+	}
+}
+
+// phases compiles a model and has every phase verified.
+func phases(t *testing.T, bluc, mlirOpt, model string, flags ...string) {
+	dir := t.TempDir()
+	dumps := filepath.Join(dir, "phases")
+	run(t, bluc, append([]string{"compile", model, "-o", filepath.Join(dir, "model.blx"), "--dump-phases-to", dumps, "--print-generic"}, flags...)...)
+	files, err := filepath.Glob(filepath.Join(dumps, "*.mlir"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files, "bluc dumped no phases")
+	for _, file := range files {
+		verify(t, mlirOpt, file)
 	}
 }
 
