@@ -21,14 +21,18 @@ func (g Gemm) Check(d Device) error {
 		return fail("no epilogue: nothing would be stored")
 	case g.Epilogue.Sums && g.SplitK > 1:
 		return fail("the kernel that adds the parts of K sums no columns")
-	case uint64(g.M)*uint64(g.N)*uint64(g.SplitK) >= 1<<32:
-		return fail("%d results: element indices have 32 bits", uint64(g.M)*uint64(g.N)*uint64(g.SplitK))
+	case uint64(g.M)*uint64(g.N)*uint64(g.SplitK)*uint64(g.matrices()) >= 1<<32:
+		return fail("%d results: element indices have 32 bits", uint64(g.M)*uint64(g.N)*uint64(g.SplitK)*uint64(g.matrices()))
+	case len(g.Batch) > MaxBatch:
+		return fail("a batch of %d dimensions; at most %d", len(g.Batch), MaxBatch)
+	case len(g.Batch) > 0 && (g.Epilogue.Sums || g.Precision == FP16x3):
+		return fail("a batch has no column sums, and no scales of blocks")
 	case g.Target == ptx.SM90A && d.Target != ptx.SM90A:
 		return fail("made for %s, which %s is not", g.Target, d.Name)
 	case uint64(g.M)*uint64(g.A.Pitch) >= 1<<32 && !g.A.MNMajor || uint64(g.K)*uint64(g.A.Pitch) >= 1<<32 && g.A.MNMajor:
 		return fail("A is too large for 32-bit element indices")
 	}
-	for _, o := range []struct {
+	for i, o := range []struct {
 		name string
 		o    Operand
 		n    int
@@ -40,8 +44,13 @@ func (g Gemm) Check(d Device) error {
 		if o.o.Pitch < row {
 			return fail("%s has rows of %d elements %d apart", o.name, row, o.o.Pitch)
 		}
-		if g.Unit == WGMMA && o.o.Pitch*size%16 != 0 {
-			return fail("rows of %s are %d bytes apart, the copy engine needs a multiple of 16", o.name, o.o.Pitch*size)
+		if g.Unit == WGMMA && (o.o.Pitch*size%16 != 0 || g.Unaligned[i]) {
+			return fail("rows of %s are %d bytes apart, the copy engine needs a multiple of 16, and an address that is one", o.name, o.o.Pitch*size)
+		}
+		for _, b := range g.Batch {
+			if g.Unit != SIMT && (b.A*size%16 != 0 || b.B*size%16 != 0) {
+				return fail("matrices are %d and %d bytes apart, background copies need multiples of 16", b.A*size, b.B*size)
+			}
 		}
 	}
 	switch g.Unit {

@@ -18,11 +18,14 @@ const launch = 3e-6
 // and feeding, and its epilogue where nothing else runs beside it.
 func (g Gemm) Cost(d Device) Cost {
 	size, planes := g.elem()
-	tiles := float64(ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK)
+	tiles := float64(ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices())
 	steps := float64(g.depth() / g.BK)
-	math1 := steps * g.stepCycles() / d.Clock
+	math1 := steps * g.stepCycles(d) / d.Clock
 	feed1 := steps * float64((g.BM+g.BN)*g.BK*size*planes) / (d.L2Bandwidth / float64(d.SMs))
 	epilogue := float64(g.BM*g.BN) / 32 / d.Clock
+	if g.Unit == WGMMA && g.Epilogue.Reads > 0 && g.rowsPerConsumer()*g.BN/128 > 128 {
+		math1 *= 1.15 // no registers to read ahead in
+	}
 	waves := math.Ceil(tiles / float64(d.SMs))
 	body := waves * max(math1, feed1)
 	if g.Pingpong {
@@ -30,8 +33,9 @@ func (g Gemm) Cost(d Device) Cost {
 	} else {
 		body += waves * epilogue
 	}
-	mn := float64(g.M) * float64(g.N)
-	bytes := float64(size*planes)*(float64(g.M)+float64(g.N))*float64(g.K) + 4*mn
+	matrices := float64(g.matrices())
+	mn := float64(g.M) * float64(g.N) * matrices
+	bytes := float64(size*planes)*(float64(g.M)+float64(g.N))*float64(g.K)*matrices + 4*mn
 	c := Cost{Math: waves * math1, Feed: waves * feed1, Waves: tiles / float64(d.SMs)}
 	if g.SplitK > 1 {
 		partial := 8 * mn * float64(g.SplitK)
@@ -43,19 +47,18 @@ func (g Gemm) Cost(d Device) Cost {
 	return c
 }
 
-// stepCycles is the cycles in which a multiprocessor multiplies one stage of one tile. The tensor cores take a 64 x n x 32
-// bytes product in n/2 cycles; before Hopper's instructions they reach about 0.6 of that, and the float32 units about
-// 0.7 of 128 a cycle.
-func (g Gemm) stepCycles() float64 {
+// stepCycles is the cycles in which a multiprocessor multiplies one stage of one tile. Hopper's tensor cores take a
+// 64 x n x 32 bytes product in n/2 cycles; the instructions before it reach a part of what there is, and the float32 units
+// about 0.7.
+func (g Gemm) stepCycles(d Device) float64 {
 	volume := float64(g.BM * g.BN * g.BK)
 	size, _ := g.elem()
-	products := float64(len(g.products()))
-	perCycle := 64 * 2 * 32 / float64(size)
+	perCycle := d.Tensor * 2 / float64(size)
 	switch g.Unit {
 	case SIMT:
-		return volume / (128 * 0.7)
+		return volume / (d.Float * 0.7)
 	case MMA:
-		perCycle *= 0.6
+		perCycle *= d.MMA
 	}
-	return products * volume / perCycle
+	return float64(len(g.products())) * volume / perCycle
 }

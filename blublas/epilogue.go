@@ -10,20 +10,17 @@ import (
 type Epilogue struct {
 	Key    string   // tells epilogues apart in kernel names
 	Params []string // pointers that the kernel gets for it
-	Reads  []Read   // matrices it reads at every point: they are on their way before the first result is stored
-	Sums   bool     // it sums columns
+	// Fetch reads what is read where results are stored, so that it is on its way before the first one is; nil: nothing is
+	// read. Reads is how many registers it takes for each element of a point.
+	Fetch func(p *Point)
+	Reads int
+	Sums  bool // it sums columns
 	// Apply is called for every few consecutive elements of a row.
 	Apply func(p *Point, acc []*ir.Value)
 }
 
-// Read is a matrix that an epilogue reads where it stores.
-type Read struct {
-	Param int
-	Elem  ir.FloatKind
-}
-
 // Point is a few consecutive elements of one row, in the hands of one thread: 4 where rows are multiples of 4 elements,
-// else 1.
+// else 1; 2 or 1 on tensor cores before Hopper.
 type Point struct {
 	B      *ptx.Builder
 	part   *part
@@ -33,24 +30,28 @@ type Point struct {
 	ready  map[int][]*ir.Value
 }
 
-// prefetch starts reading what the epilogue reads at some points. Stores would hold the loads back that come after them.
-func (e Epilogue) prefetch(pts []*Point) {
+// fetch starts reading what the epilogue reads at some points. Stores would hold the loads back that come after them.
+func (e Epilogue) fetch(pts []*Point) {
+	if e.Fetch == nil {
+		return
+	}
 	for _, p := range pts {
-		for _, r := range e.Reads {
-			p.ready[r.Param] = p.Load(r.Param, r.Elem)
-		}
+		e.Fetch(p)
 	}
 }
 
 // part is a thread's share of a block of the result: elements at fixed distances from its first.
 type part struct {
 	b        *ptx.Builder
-	row, col *ir.Value // of the first element
-	stored   *ir.Value // the row that addresses are made of: another one where parts of K have a matrix each
-	m, n     int       // extents of the matrix
-	width    int       // elements in a point
+	row, col *ir.Value   // of the first element
+	stored   *ir.Value   // the row that addresses of whole results are made of: matrices, and parts of K, follow each other
+	batch    []*ir.Value // which matrix it is
+	m, n     int         // extents of the matrix
+	width    int         // elements in a point
 	params   []*ir.Value
 	bases    map[address]*ir.Value
+	views    map[View]*ir.Value
+	known    map[onceKey][]*ir.Value
 	columns  map[columnLoad][]*ir.Value
 	sums     map[columnLoad][]*ir.Value
 }
@@ -59,9 +60,24 @@ type address struct{ param, pitch, size int }
 
 type columnLoad struct{ param, dCol int }
 
+type onceKey struct {
+	key        any
+	dRow, dCol int
+}
+
 func newPart(b *ptx.Builder, row, col *ir.Value, m, n, width int, params []*ir.Value) *part {
 	return &part{b: b, row: row, stored: row, col: col, m: m, n: n, width: width, params: params,
-		bases: map[address]*ir.Value{}, columns: map[columnLoad][]*ir.Value{}, sums: map[columnLoad][]*ir.Value{}}
+		bases: map[address]*ir.Value{}, views: map[View]*ir.Value{}, known: map[onceKey][]*ir.Value{},
+		columns: map[columnLoad][]*ir.Value{}, sums: map[columnLoad][]*ir.Value{}}
+}
+
+// in says which matrix of a batch, and which part of K, the part is of.
+func (t *part) in(at place) *part {
+	t.batch = at.batch
+	if at.matrix != nil {
+		t.stored = t.b.Add(t.row, t.b.MulI(at.matrix, t.m))
+	}
+	return t
 }
 
 // at is the address of the point's first element in a matrix of the given pitch, as a register and a fixed distance.
@@ -73,6 +89,74 @@ func (p *Point) at(param, pitch, size int) (base *ir.Value, offset int) {
 		t.bases[key] = p.B.MulWide(index, size, t.params[param])
 	}
 	return t.bases[key], (p.dRow*pitch + p.dCol) * size
+}
+
+// View is how something that an epilogue reads or writes lies in memory: bytes from one row, column and matrix of the
+// batch to the next; 0 for what all of them share.
+type View struct {
+	Param    int
+	Row, Col int
+	Batch    [MaxBatch]int
+}
+
+// At is the address of the point's first element in a view, as a register and a fixed distance.
+func (p *Point) At(v View) (base *ir.Value, offset int) {
+	t, b := p.part, p.B
+	if t.views[v] == nil {
+		at := t.params[v.Param]
+		for i, index := range t.batch {
+			if v.Batch[i] != 0 {
+				at = b.MulWide(index, v.Batch[i], at)
+			}
+		}
+		if v.Row != 0 {
+			at = b.MulWide(t.row, v.Row, at)
+		}
+		if v.Col != 0 {
+			at = b.MulWide(t.col, v.Col, at)
+		}
+		t.views[v] = at
+	}
+	distance := p.dRow*v.Row + p.dCol*v.Col
+	if distance < 1<<30 {
+		return t.views[v], distance
+	}
+	return b.Add(t.views[v], b.I64(int64(distance))), 0
+}
+
+// Width is how many elements the point has.
+func (p *Point) Width() int { return p.part.width }
+
+// Once gives what was made for a key at this point, or makes it: at all points of its row, or its column, where the other
+// doesn't matter.
+func (p *Point) Once(key any, row, col bool, make func() []*ir.Value) []*ir.Value {
+	k := onceKey{key: key}
+	if row {
+		k.dRow = p.dRow
+	}
+	if col {
+		k.dCol = p.dCol
+	}
+	known := p.part.known
+	if known[k] == nil {
+		known[k] = make()
+	}
+	return known[k]
+}
+
+// Inside says whether the point is in the matrix, as far as its row or its column tells; nil where it is sure to be.
+func (p *Point) Inside(row, col bool) *ir.Value {
+	switch t := p.part; {
+	case p.inside == nil || row && col:
+		return p.inside
+	case row:
+		return p.Once("row inside", true, false, func() []*ir.Value {
+			return []*ir.Value{p.B.Compare("lo", p.B.AddI(t.row, p.dRow), p.B.I32(t.m))}
+		})[0]
+	case col:
+		return p.Once("column inside", false, true, func() []*ir.Value { return []*ir.Value{p.columnInside()} })[0]
+	}
+	return nil
 }
 
 func (t *part) point(dRow, dCol int, inside *ir.Value) *Point {
@@ -228,12 +312,19 @@ func Standard(o Options) Epilogue {
 	}
 	bias, saved, kept := param("bias", o.Bias), param("saved", o.GeluGrad), param("kept", o.Keep)
 	residual, sums := param("residual", o.Residual), param("sums", o.SumColumns)
+	var reads []int
 	for _, r := range []struct {
 		wanted bool
 		param  int
 	}{{o.GeluGrad, saved}, {o.Residual, residual}, {o.Accumulate, 0}} {
 		if r.wanted {
-			e.Reads = append(e.Reads, Read{r.param, o.Out})
+			reads = append(reads, r.param)
+		}
+	}
+	e.Reads = len(reads)
+	e.Fetch = func(p *Point) {
+		for _, param := range reads {
+			p.ready[param] = p.Load(param, o.Out)
 		}
 	}
 	e.Sums = o.SumColumns
@@ -249,10 +340,10 @@ func Standard(o Options) Epilogue {
 			p.Store(kept, o.Out, x)
 		}
 		if o.Gelu {
-			x = each(x, func(v *ir.Value) *ir.Value { return gelu(b, v, o.Out) })
+			x = each(x, func(v *ir.Value) *ir.Value { return Gelu(b, v, o.Out) })
 		}
 		if o.GeluGrad {
-			slope := each(p.Load(saved, o.Out), func(v *ir.Value) *ir.Value { return geluSlope(b, v, o.Out) })
+			slope := each(p.Load(saved, o.Out), func(v *ir.Value) *ir.Value { return GeluSlope(b, v, o.Out) })
 			x = pairs(b, ptx.Mul, x, slope)
 		}
 		if o.Residual {
@@ -318,12 +409,13 @@ func geluGate(b *ptx.Builder, x, xx *ir.Value, out ir.FloatKind) *ir.Value {
 	return b.Unary(ptx.Rcp, b.Binary(ptx.Add, b.Unary(ptx.Exp2, scaled(geluEx2)), b.F32(1)))
 }
 
-func gelu(b *ptx.Builder, x *ir.Value, out ir.FloatKind) *ir.Value {
+// Gelu is gelu in its tanh form, exact enough for a result of that type.
+func Gelu(b *ptx.Builder, x *ir.Value, out ir.FloatKind) *ir.Value {
 	return b.Binary(ptx.Mul, x, geluGate(b, x, b.Binary(ptx.Mul, x, x), out))
 }
 
-// geluSlope is gelu'(x) = s + x s (1 - s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
-func geluSlope(b *ptx.Builder, x *ir.Value, out ir.FloatKind) *ir.Value {
+// GeluSlope is gelu'(x) = s + x s (1 - s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
+func GeluSlope(b *ptx.Builder, x *ir.Value, out ir.FloatKind) *ir.Value {
 	xx := b.Binary(ptx.Mul, x, x)
 	s := geluGate(b, x, xx, out)
 	ss := b.FMA(b.Unary(ptx.Neg, s), s, s)

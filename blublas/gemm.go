@@ -40,14 +40,32 @@ type Gemm struct {
 	Unit      Unit
 	Target    string // sm_80, sm_89 or sm_90a
 	A, B      Operand
-	BM, BN    int  // a block's tile of C
-	BK        int  // depth of one stage
-	Stages    int  // of the shared-memory ring
-	Consumers int  // warpgroups that multiply (WGMMA)
-	Pingpong  bool // consumers take turns at whole tiles, so that one's epilogue runs beside the other's products
-	Cluster   int  // blocks along M that share B by multicast (WGMMA)
-	SplitK    int  // parts of K, summed in fixed order by a second kernel
+	Unaligned [2]bool // A, B may start at an address that is no multiple of 16
+	Batch     []Batch // products of one shape, each of matrices of its own
+	BM, BN    int     // a block's tile of C
+	BK        int     // depth of one stage
+	Stages    int     // of the shared-memory ring
+	Consumers int     // warpgroups that multiply (WGMMA)
+	Pingpong  bool    // consumers take turns at whole tiles, so that one's epilogue runs beside the other's products
+	Cluster   int     // blocks along M that share B by multicast (WGMMA)
+	SplitK    int     // parts of K, summed in fixed order by a second kernel
 	Epilogue  Epilogue
+}
+
+// Batch is a dimension of a batch: how many products, and how far the matrices of A and B are apart, in elements; 0 where
+// all products share one.
+type Batch struct{ Size, A, B int }
+
+// MaxBatch is how many dimensions a batch can have: with the two of a matrix as many as a tensor map describes.
+const MaxBatch = 3
+
+// matrices is how many products there are.
+func (g Gemm) matrices() int {
+	n := 1
+	for _, b := range g.Batch {
+		n *= b.Size
+	}
+	return n
 }
 
 // Device is what Check and Cost know of a GPU.
@@ -57,6 +75,9 @@ type Device struct {
 	SMs            int     // multiprocessors
 	SharedPerBlock int     // bytes
 	Clock          float64 // Hz under load
+	Tensor         float64 // products of bf16 in a cycle on the tensor cores of a multiprocessor
+	MMA            float64 // the part of them that mma instructions reach
+	Float          float64 // float32 multiply-adds in a cycle of a multiprocessor
 	Bandwidth      float64 // of device memory, bytes/s read plus written
 	L2Bandwidth    float64 // bytes/s
 }
@@ -64,7 +85,26 @@ type Device struct {
 // H200 is the SXM part. The clock is what 800 TFLOP/s of bf16 come to, which power limits (bench/NOTES.md); device memory as a
 // large copy moves it, read plus written. L2's bandwidth is not measured: it is set so that it doesn't limit 128 x 128 tiles,
 // as it doesn't when they are timed.
-var H200 = Device{Name: "NVIDIA H200", Target: ptx.SM90A, SMs: 132, SharedPerBlock: 232448, Clock: 1.55e9, Bandwidth: 4.3e12, L2Bandwidth: 1.2e13}
+var H200 = Device{Name: "NVIDIA H200", Target: ptx.SM90A, SMs: 132, SharedPerBlock: 232448, Clock: 1.55e9, Tensor: 2048, MMA: 0.42, Float: 128,
+	Bandwidth: 4.3e12, L2Bandwidth: 1.2e13}
+
+// A100 and L40S are described from their data sheets, not from measurements: the SXM part with 80 GB, and Ada's.
+var (
+	A100 = Device{Name: "NVIDIA A100", Target: ptx.SM80, SMs: 108, SharedPerBlock: 166912, Clock: 1.35e9, Tensor: 1024, MMA: 0.8, Float: 64,
+		Bandwidth: 1.7e12, L2Bandwidth: 5e12}
+	L40S = Device{Name: "NVIDIA L40S", Target: ptx.SM89, SMs: 142, SharedPerBlock: 101376, Clock: 2.2e9, Tensor: 512, MMA: 0.8, Float: 128,
+		Bandwidth: 0.75e12, L2Bandwidth: 5e12}
+)
+
+// DeviceFor is the device that kernels for a target are cut for.
+func DeviceFor(target string) Device {
+	for _, d := range []Device{A100, L40S} {
+		if d.Target == target {
+			return d
+		}
+	}
+	return H200
+}
 
 // elem is the bytes of an operand's element and how many planes it has.
 func (g Gemm) elem() (size, planes int) {
@@ -115,6 +155,9 @@ func (g Gemm) Name() string {
 	if g.SplitK > 1 {
 		name += fmt.Sprintf("_k%d", g.SplitK)
 	}
+	for _, b := range g.Batch {
+		name += fmt.Sprintf("_b%dx%d_%d", b.Size, b.A, b.B)
+	}
 	if g.Epilogue.Key != "" {
 		name += "_" + g.Epilogue.Key
 	}
@@ -145,7 +188,11 @@ type TensorMap struct {
 	Dims    [2]int
 	Pitch   int // bytes
 	Box     [2]int
+	Outer   []Outer // dimensions of a batch, in boxes of 1
 }
+
+// Outer is a dimension of a tensor map beyond the two of a matrix.
+type Outer struct{ Size, Pitch int } // elements, bytes
 
 // Kernel is a kernel and how it is launched.
 type Kernel struct {

@@ -36,7 +36,7 @@ func (g Gemm) checkMMA(d Device, fail func(string, ...any) error) error {
 		return fail("a stage is %d bytes deep, must be %d", g.BK*size, rowBytes)
 	case g.Stages < 2:
 		return fail("%d stages; at least 2", g.Stages)
-	case g.A.Pitch*size%16 != 0 || g.B.Pitch*size%16 != 0:
+	case g.A.Pitch*size%16 != 0 || g.B.Pitch*size%16 != 0 || g.Unaligned[0] || g.Unaligned[1]:
 		return fail("rows are %d and %d bytes apart, background copies need multiples of 16", g.A.Pitch*size, g.B.Pitch*size)
 	}
 	limit := min(int64(d.SharedPerBlock), ptx.SharedLimit(g.Target))
@@ -53,7 +53,7 @@ func (g Gemm) buildMMA(at *ir.Builder, d Device) *Kernel {
 	m.tiles[1] = tile{rows: g.BN, depth: g.BK, size: m.size, mnMajor: g.B.MNMajor}
 	m.stageBytes = m.tiles[0].bytes() + m.tiles[1].bytes()
 	k := &Kernel{Name: g.Name(), Threads: mmaThreads, Cluster: 1, Shared: g.Stages * m.stageBytes, Params: []Param{{Name: "a"}, {Name: "b"}}}
-	k.Grid = ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK
+	k.Grid = ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices()
 	names := g.Epilogue.Params
 	if g.SplitK > 1 {
 		names = partials.Params
@@ -79,7 +79,7 @@ func (m *mma) prologue(args []*ir.Value) {
 	m.at = grid{m.Gemm, ceil(m.M, m.BM), ceil(m.N, m.BN), m.steps}.locate(b, b.Special("ctaid.x"))
 	warp := b.DivI(m.tid, 32)
 	m.warpRow, m.warpCol = b.MulI(b.DivI(warp, warpsN), m.BM/warpsM), b.MulI(b.RemI(warp, warpsN), m.BN/warpsN)
-	m.operands = [2]*ir.Value{args[0], args[1]}
+	m.operands = [2]*ir.Value{m.matrixOf(b, m.at, args[0], m.size, strideA), m.matrixOf(b, m.at, args[1], m.size, strideB)}
 }
 
 // bring starts the copies of the tiles of stage i, numbered from this part's first, to the ring's place `to`.
@@ -264,11 +264,10 @@ func (m *mma) store(acc []*ir.Value, params []*ir.Value) {
 	b := m.b
 	width := 2 - m.N%2
 	row, col := b.Add(m.warpRow, b.DivI(m.lane, 4)), b.Add(m.warpCol, b.MulI(b.Binary(ptx.And, m.lane, b.I32(3)), 2))
-	p := newPart(b, b.Add(m.at.row, row), b.Add(m.at.col, col), m.M, m.N, width, params)
+	p := newPart(b, b.Add(m.at.row, row), b.Add(m.at.col, col), m.M, m.N, width, params).in(m.at)
 	e := m.Epilogue
 	if m.SplitK > 1 {
 		e = partials
-		p.stored = b.Add(p.row, b.MulI(m.at.split, m.M))
 	}
 	rows, cols := m.BM/warpsM/16, m.BN/warpsN/8
 	for c := range cols {
@@ -285,7 +284,7 @@ func (m *mma) store(acc []*ir.Value, params []*ir.Value) {
 				}
 				pts = append(pts, p.point(8*r, dCol, inside))
 			}
-			e.prefetch(pts)
+			e.fetch(pts)
 			for r, pt := range pts {
 				var x []*ir.Value
 				for i := range width {

@@ -28,6 +28,7 @@ type side struct {
 	k       *ir.Value // and along K, within the tile
 	address *ir.Value // of that element at the first stage
 	to      *ir.Value // where it goes in the first buffer
+	aligned bool      // every matrix of a batch starts at a multiple of 16 bytes
 }
 
 const (
@@ -53,7 +54,7 @@ func (g Gemm) checkSIMT(d Device, fail func(string, ...any) error) error {
 func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
 	s := &simt{Gemm: g, steps: g.depth() / g.BK, bufferSize: 4 * g.BK * (g.BM + g.BN)}
 	k := &Kernel{Name: g.Name(), Threads: simtThreads, Cluster: 1, Shared: 2 * s.bufferSize, Params: []Param{{Name: "a"}, {Name: "b"}}}
-	k.Grid = ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK
+	k.Grid = ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices()
 	names := g.Epilogue.Params
 	if g.SplitK > 1 {
 		names = partials.Params
@@ -81,8 +82,8 @@ func (s *simt) prologue(args []*ir.Value) {
 	b := s.b
 	s.tid, s.shared = b.Special("tid.x"), b.SharedBase()
 	s.at = grid{s.Gemm, ceil(s.M, s.BM), ceil(s.N, s.BN), s.steps}.locate(b, b.Special("ctaid.x"))
-	s.sides[0] = s.newSide(s.A, s.M, s.BM, 0, s.at.row, args[0])
-	s.sides[1] = s.newSide(s.B, s.N, s.BN, 4*s.BK*s.BM, s.at.col, args[1])
+	s.sides[0] = s.newSide(s.A, s.M, s.BM, 0, s.at.row, s.matrixOf(b, s.at, args[0], 4, strideA))
+	s.sides[1] = s.newSide(s.B, s.N, s.BN, 4*s.BK*s.BM, s.at.col, s.matrixOf(b, s.at, args[1], 4, strideB))
 }
 
 // newSide shares out a tile's elements. K-major: lanes next to each other read what is next to each other in a row of the
@@ -90,7 +91,10 @@ func (s *simt) prologue(args []*ir.Value) {
 // elements of one k, 4 a lane.
 func (s *simt) newSide(o Operand, extent, width, offset int, start, base *ir.Value) side {
 	b := s.b
-	d := side{o: o, extent: extent, width: width, offset: offset}
+	d := side{o: o, extent: extent, width: width, offset: offset, aligned: !s.Unaligned[0] && !s.Unaligned[1]}
+	for _, m := range s.Batch {
+		d.aligned = d.aligned && m.A%4 == 0 && m.B%4 == 0
+	}
 	step := b.MulI(s.at.step, s.BK)
 	if o.MNMajor {
 		d.first, d.k = b.MulI(b.Binary(ptx.And, s.tid, b.I32(31)), 4), b.DivI(s.tid, 32)
@@ -148,7 +152,7 @@ func (s *simt) fetch(d side, i, when *ir.Value) []*ir.Value {
 	address := b.MulWide(i, stride, d.address)
 	k := b.Add(b.MulI(b.Add(s.at.step, i), s.BK), d.k)
 	edgeK, edge := s.depth()*s.SplitK != s.K, d.extent%d.width != 0
-	vector := d.o.Pitch%4 == 0 && (d.o.MNMajor && d.extent%4 == 0 || !d.o.MNMajor && s.K%4 == 0)
+	vector := d.aligned && d.o.Pitch%4 == 0 && (d.o.MNMajor && d.extent%4 == 0 || !d.o.MNMajor && s.K%4 == 0)
 	var xs []*ir.Value
 	for _, q := range s.quads(d) {
 		offset := func(along, dk int) int {
@@ -273,11 +277,10 @@ func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 	b := s.b
 	row, col := s.corner()
 	width := s.pointWidth()
-	p := newPart(b, b.Add(s.at.row, row), b.Add(s.at.col, col), s.M, s.N, width, params)
+	p := newPart(b, b.Add(s.at.row, row), b.Add(s.at.col, col), s.M, s.N, width, params).in(s.at)
 	e := s.Epilogue
 	if s.SplitK > 1 {
 		e = partials
-		p.stored = b.Add(p.row, b.MulI(s.at.split, s.M))
 	}
 	rows, cols := s.BM/warpsM/lanesM, s.BN/warpsN/lanesN
 	for j := 0; j < cols; j += width {
@@ -294,7 +297,7 @@ func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 			}
 			pts = append(pts, p.point(dRow, dCol, inside))
 		}
-		e.prefetch(pts)
+		e.fetch(pts)
 		for i, pt := range pts {
 			var x []*ir.Value
 			for e := range width {

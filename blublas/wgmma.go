@@ -48,7 +48,7 @@ func (g Gemm) planWGMMA() *wgmma {
 	w.staging = g.Stages * w.stageBytes
 	w.barriers = w.staging + 4*g.Consumers*warpStaging
 	w.tilesM, w.tilesN = ceil(g.M, g.BM*g.Cluster), ceil(g.N, g.BN)
-	w.tiles = w.tilesM * w.tilesN * g.SplitK
+	w.tiles = w.tilesM * w.tilesN * g.SplitK * g.matrices()
 	w.steps = g.depth() / g.BK
 	return w
 }
@@ -95,11 +95,17 @@ func (w *wgmma) parameters(k *Kernel, c *ir.Context) []ir.Type {
 		extent int
 		t      tile
 		rows   int // in one box of a K-major tile
-	}{{"a", w.A, w.M, w.a, w.BM}, {"b", w.B, w.N, w.bt, w.BN / w.Cluster}} {
+		stride func(Batch) int
+	}{{"a", w.A, w.M, w.a, w.BM, strideA}, {"b", w.B, w.N, w.bt, w.BN / w.Cluster, strideB}} {
 		for p := range w.planes {
 			m := &TensorMap{Element: w.format(), Dims: [2]int{w.K, side.extent}, Pitch: side.o.Pitch * w.size, Box: [2]int{w.BK, side.rows}}
 			if side.o.MNMajor {
 				m.Dims, m.Box = [2]int{side.extent, w.K}, [2]int{rowBytes / w.size, w.BK}
+			}
+			for _, d := range w.Batch {
+				if s := side.stride(d); s != 0 {
+					m.Outer = append(m.Outer, Outer{d.Size, s * w.size})
+				}
 			}
 			name := side.name
 			if w.planes > 1 {
@@ -241,7 +247,7 @@ func (w *wgmma) produce() {
 func (w *wgmma) fill(at place, k, stage, full *ir.Value) {
 	b := w.b
 	for p, m := range w.mapsA {
-		w.load(m, w.a, w.BM, b.AddI(stage, p*w.a.bytes()), full, at.row, k, nil)
+		w.load(m, w.a, w.BM, b.AddI(stage, p*w.a.bytes()), full, at.row, k, nil, w.outer(at, strideA))
 	}
 	share, col := w.BN/w.Cluster, at.col
 	to := b.AddI(stage, w.planes*w.a.bytes())
@@ -252,20 +258,30 @@ func (w *wgmma) fill(at place, k, stage, full *ir.Value) {
 		to = b.Add(to, b.MulI(w.rank, w.bt.offset(share, 0)))
 	}
 	for p, m := range w.mapsB {
-		w.load(m, w.bt, share, b.AddI(to, p*w.bt.bytes()), full, col, k, mask)
+		w.load(m, w.bt, share, b.AddI(to, p*w.bt.bytes()), full, col, k, mask, w.outer(at, strideB))
 	}
 }
 
+// outer is the coordinates of an operand's matrix in its tensor map.
+func (w *wgmma) outer(at place, stride func(Batch) int) (coordinates []*ir.Value) {
+	for i, d := range w.Batch {
+		if stride(d) != 0 {
+			coordinates = append(coordinates, at.batch[i])
+		}
+	}
+	return coordinates
+}
+
 // load copies `rows` rows of a tile.
-func (w *wgmma) load(m *ir.Value, t tile, rows int, to, full, row, k, mask *ir.Value) {
+func (w *wgmma) load(m *ir.Value, t tile, rows int, to, full, row, k, mask *ir.Value, outer []*ir.Value) {
 	b := w.b
 	if !t.mnMajor {
-		b.TMALoad(m, to, full, mask, k, row)
+		b.TMALoad(m, to, full, mask, append([]*ir.Value{k, row}, outer...)...)
 		return
 	}
 	per := rowBytes / t.size
 	for r := 0; r < rows; r += per {
-		b.TMALoad(m, b.AddI(to, t.offset(r, 0)), full, mask, b.AddI(row, r), k)
+		b.TMALoad(m, b.AddI(to, t.offset(r, 0)), full, mask, append([]*ir.Value{b.AddI(row, r), k}, outer...)...)
 	}
 }
 

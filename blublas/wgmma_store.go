@@ -32,18 +32,15 @@ func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value) {
 	}
 	for m, v := range acc {
 		first := b.Add(b.Add(at.row, row), b.AddI(b.MulI(inGroup, 16), 64*m))
-		p := newPart(b, b.Add(first, laneRow), b.Add(at.col, laneCol), w.M, w.N, width, w.epilogue)
-		if w.SplitK > 1 {
-			p.stored = b.Add(p.row, b.MulI(at.split, w.M))
-		}
+		p := newPart(b, b.Add(first, laneRow), b.Add(at.col, laneCol), w.M, w.N, width, w.epilogue).in(at)
 		for c := 0; c < w.BN; c += chunk {
 			pts := w.points(p, c, perRow)
 			ahead := w.ahead(e)
-			e.prefetch(pts[:ahead])
+			e.fetch(pts[:ahead])
 			w.stage(write, v, c)
 			for i, pt := range pts {
 				if i > 0 && i%ahead == 0 {
-					e.prefetch(pts[i:min(i+ahead, len(pts))])
+					e.fetch(pts[i:min(i+ahead, len(pts))])
 				}
 				x := b.Load(read(pt.dRow), b.Ctx.F32(), width, ptx.Access{Space: "shared", Offset: pt.dRow*stagedPitch + (pt.dCol-c)*4})
 				e.Apply(pt, b.Scalars(x))
@@ -64,7 +61,7 @@ func (w *wgmma) ahead(e Epilogue) int {
 		registers = 240
 	}
 	accumulators := w.rowsPerConsumer() * w.BN / 128
-	return max(1, min(8, (registers-others-accumulators)/(4*max(1, len(e.Reads)))))
+	return max(1, min(8, (registers-others-accumulators)/(4*max(1, e.Reads))))
 }
 
 // pointWidth is how many elements of a row the epilogue gets at a time.

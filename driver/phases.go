@@ -51,7 +51,7 @@ const PhaseAttr = "blu.phase"
 // Targets lists what can be compiled for.
 var Targets = []Target{
 	{Name: "cpu", Summary: "bytecode for processors", Precisions: []string{"fp32", "fp32-strict", "bf16"}},
-	{Name: "cuda", Summary: "PTX for NVIDIA GPUs", Precisions: []string{"fp32", "fp32-strict"}, Archs: []string{"sm_90a", "sm_89", "sm_80"}, Align: 256},
+	{Name: "cuda", Summary: "PTX for NVIDIA GPUs", Precisions: []string{"fp32", "fp32-strict", "tf32", "bf16"}, Archs: []string{"sm_90a", "sm_89", "sm_80"}, Align: 256},
 	{Name: "ref", Summary: "evaluated operation by operation in float64: the oracle", Precisions: []string{"fp32", "fp32-strict", "bf16"}},
 }
 
@@ -99,8 +99,10 @@ var transformations = []passes.Pass{
 	{Name: "host", Summary: "lower kernels to bytecode for CPUs", After: []passes.After{{Pass: "program", Reason: "tile.launch is for kernels of the tile dialect"}},
 		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return host.Run(s.Ctx, m) })},
 	{Name: "ptx", Summary: "lower kernels to PTX for NVIDIA GPUs", After: []passes.After{{Pass: "program", Reason: "how launches place memory decides how kernels access it"}},
-		Options: ptxOptions{Arch: "sm_90a"},
-		Run:     passes.With(func(s *passes.State, m *ir.Op, o ptxOptions) error { return ptx.Run(s.Ctx, m, o.Arch) })},
+		Options: ptxOptions{Arch: "sm_90a", Products: "auto"},
+		Run: passes.With(func(s *passes.State, m *ir.Op, o ptxOptions) error {
+			return ptx.Run(s.Ctx, m, ptx.Options{Target: o.Arch, Products: o.Products})
+		})},
 }
 
 type kernelOptions struct {
@@ -110,7 +112,8 @@ type kernelOptions struct {
 var kernelTargets = map[string]func() kernels.Target{"cpu": kernels.CPU, "cuda": kernels.CUDA}
 
 type ptxOptions struct {
-	Arch string `help:"the GPUs" enum:"sm_80,sm_89,sm_90a"`
+	Arch     string `help:"the GPUs" enum:"sm_80,sm_89,sm_90a"`
+	Products string `help:"how matrix products are lowered: by templates where they are predicted to be faster, wherever there is one, or the general way" enum:"auto,templates,general"`
 }
 
 type bufferOptions struct {

@@ -194,7 +194,7 @@ func (k *classifier) chunkAt(from, to int64) (c chunked) {
 	_, rhs := blu.DotOperandAxes(k.dot)
 	lhs, _ := blu.DotOperandAxes(k.dot)
 	x := k.take(k.dot.Operand(0), append(slices.Clone(lhs.Free), lhs.Contract...), from, to)
-	logits := b.Dot(x, k.dot.Operand(1), nil, nil, []int64{1}, rhs.Contract)
+	logits := dotLike(b, k.dot, x, k.dot.Operand(1), nil, nil, []int64{1}, rhs.Contract)
 	targets := k.take(k.loss.Operand(1), counted(len(k.loss.Operand(1).Shape())), from, to)
 	ignore, _ := k.loss.Attrs().Int("ignore")
 	before := k.loss.Prev()
@@ -208,7 +208,7 @@ func (k *classifier) chunkAt(from, to int64) (c chunked) {
 	d := b.CrossEntropyGrad(logits, targets, c.loss[2], k.grad.Operand(3), ignore)
 	for _, op := range k.inputs {
 		_, rhs := blu.DotOperandAxes(op)
-		y := b.Dot(d, op.Operand(1), nil, nil, []int64{1}, rhs.Contract)
+		y := dotLike(b, op, d, op.Operand(1), nil, nil, []int64{1}, rhs.Contract)
 		c.inputs = append(c.inputs, y)
 	}
 	for _, op := range k.weights {
@@ -222,10 +222,10 @@ func (k *classifier) weight(op *ir.Op, d *ir.Value, from, to int64) *ir.Value {
 	lhs, rhs := blu.DotOperandAxes(op)
 	if op.Operand(0) == k.grad.Result(0) {
 		x := k.take(op.Operand(1), append(paired(lhs.Contract, rhs.Contract), rhs.Free...), from, to)
-		return k.p.b.Dot(d, x, nil, nil, []int64{0}, []int64{0})
+		return dotLike(k.p.b, op, d, x, nil, nil, []int64{0}, []int64{0})
 	}
 	x := k.take(op.Operand(0), append(paired(rhs.Contract, lhs.Contract), lhs.Free...), from, to)
-	return k.p.b.Dot(x, d, nil, nil, []int64{0}, []int64{0})
+	return dotLike(k.p.b, op, x, d, nil, nil, []int64{0}, []int64{0})
 }
 
 // paired is the axes of another operand that the axes 0, 1, ... of this one are contracted with.

@@ -237,5 +237,8 @@ func (e *emitter) product() {
 		Operands: operands, Results: []ir.Type{tile.Block(e.c, rows, cols, elem)}, Regions: 1,
 		Attrs: []ir.NamedAttr{{Name: "operandSegmentSizes", Value: e.c.DenseInts(e.c.I32(), 1, 1, int64(len(lhsAt)), int64(len(rhsAt)))}},
 	})
+	if a := f.g.root.Attr(blu.PrecisionAttr); a != nil {
+		op.SetAttr("precision", a)
+	}
 	e.scope.blocks[y] = e.cast(op.Result(0), y.Elem())
 }

@@ -38,6 +38,7 @@ func prepare(c *ir.Context, fn *ir.Op, t Target) map[*ir.Op]string {
 	p := &preparer{b: blu.On(ir.NewBuilder(c, fn.Body())), target: t, origin: map[*ir.Op]string{}}
 	p.chunk(fn)
 	rewrite.EraseDead(fn)
+	p.roundProducts(fn)
 	p.round(fn, p.rewrite, func(op *ir.Op) string { return op.Def().Name })
 	p.round(fn, p.primitive, func(op *ir.Op) string { return p.origin[op] })
 	p.fold(fn)
@@ -109,6 +110,9 @@ func (p *preparer) rewrite(op *ir.Op) []*ir.Value {
 	if empty := p.emptyResults(op); empty != nil {
 		return empty
 	}
+	if i32 := p.b.Ctx.I32(); (op.Is(blu.CrossEntropy) || op.Is(blu.CrossEntropyGrad)) && op.Operand(1).Elem() != ir.Type(i32) {
+		op.SetOperand(1, p.b.CastTo(op.Operand(1), i32))
+	}
 	switch op.Def() {
 	case blu.CrossEntropy:
 		return p.crossEntropy(op)
@@ -152,6 +156,7 @@ func (p *preparer) primitive(op *ir.Op) []*ir.Value {
 		if y := p.dot(op); y != nil {
 			return []*ir.Value{y}
 		}
+		return nil
 	case blu.Gather, blu.ScatterAdd:
 		if op.Operand(1).Elem() != ir.Type(p.b.Ctx.I32()) {
 			indices := p.b.CastTo(op.Operand(1), p.b.Ctx.I32())
@@ -160,7 +165,7 @@ func (p *preparer) primitive(op *ir.Op) []*ir.Value {
 		if op.Is(blu.Gather) {
 			return nil
 		}
-	case blu.Cast, blu.Reshape, blu.Transpose, blu.Slice, blu.Broadcast, blu.Concat, blu.Constant, blu.Iota, blu.RandomUniform, blu.RandomNormal:
+	case blu.Cast, blu.Reshape, blu.Transpose, blu.Slice, blu.Broadcast, blu.Concat, blu.Constant, blu.Iota:
 		return nil
 	}
 	if p.narrow(op) {
@@ -328,7 +333,7 @@ func (p *preparer) dot(op *ir.Op) *ir.Value {
 	if hasEmpty(op) {
 		return p.b.Splat(op.Result(0).Type(), 0)
 	}
-	if p.narrow(op) {
+	if p.narrow(op) && isNarrow(op.Result(0).Elem()) {
 		return p.widened(op)[0]
 	}
 	y := op.Result(0)
@@ -338,7 +343,7 @@ func (p *preparer) dot(op *ir.Op) *ir.Value {
 	for u := range y.Uses() {
 		if t := u.Owner(); t.Is(blu.Transpose) && swapsSides(op, t.Attrs().Ints("perm")) {
 			a := op.Attrs()
-			swapped := p.b.Dot(op.Operand(1), op.Operand(0), a.Ints("rhs_batch"), a.Ints("lhs_batch"), a.Ints("rhs_contract"), a.Ints("lhs_contract"))
+			swapped := dotLike(p.b, op, op.Operand(1), op.Operand(0), a.Ints("rhs_batch"), a.Ints("lhs_batch"), a.Ints("rhs_contract"), a.Ints("lhs_contract"))
 			t.Result(0).ReplaceAllUsesWith(swapped)
 			return p.b.Transpose(swapped, inversePerm(t.Attrs().Ints("perm"))) // for the transpose, which nothing uses now
 		}

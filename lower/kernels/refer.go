@@ -46,6 +46,9 @@ func (r *referrer) product(op *ir.Op, args []*ir.Value) *ir.Value {
 		if !slices.IsSorted(t.perm) {
 			operands[i] = r.b.Transpose(operands[i], inversePerm(t.perm))
 		}
+		if operands[i].Elem() != op.Result(0).Elem() {
+			operands[i] = r.b.CastTo(operands[i], op.Result(0).Elem())
+		}
 	}
 	return r.again(op, operands)
 }

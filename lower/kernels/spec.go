@@ -41,6 +41,8 @@ func (l *lowerer) formKey(f *form) string {
 	k.ints(f.loops)
 	if f.g.kind == product {
 		k.b = append(k.b, f.orientation()...) // not what it computes, but what its name says
+		k.b = append(k.b, f.g.root.Attrs().Str(blu.PrecisionAttr)...)
+		k.num(int64(len(k.b)))
 	}
 	members := map[*ir.Value]int64{}
 	for i, op := range f.ops {

@@ -20,20 +20,23 @@ const (
 	RefsAttr      = "launch.refs"      // types of the references
 	OutsAttr      = "launch.outs"      // how many of them, from the end, it writes
 	ReferenceAttr = "launch.reference" // function it implements; absent: the one of the kernel's name, empty: none, it copies
+	ParamsAttr    = "launch.params"    // what the parameters are instead: exec.Param
+	ScratchAttr   = "launch.scratch"   // bytes of memory of a launch, all kernels that go together
+	ThenAttr      = "launch.then"      // the kernel that is launched next, on the same references
 )
 
-// Run replaces every tile.kernel of a module of programs by a ptx.kernel for the target, and copies by launches of kernels.
-func Run(c *ir.Context, module *ir.Op, target string) error {
+// Run replaces every tile.kernel of a module of programs by ptx.kernels for the target, and copies by launches of kernels.
+func Run(c *ir.Context, module *ir.Op, o Options) error {
 	aligned := alignments(module)
 	for op := range module.Body().Ops() {
 		if !op.Is(tile.Kernel) {
 			continue
 		}
-		if err := lower(c, op, target, aligned[ir.SymName(op)]); err != nil {
+		if err := kernel(c, op, o, aligned[ir.SymName(op)]); err != nil {
 			return fmt.Errorf("kernel %s: %w", ir.SymName(op), err)
 		}
 	}
-	return copies(c, module, target)
+	return copies(c, module, o.Target)
 }
 
 // Alignment is that of memory a runtime allocates, in bytes: states, inputs, outputs, constants and the arena start at
@@ -119,7 +122,6 @@ func newReference(base *ir.Value, t *ir.MemRefType, align int64) *reference {
 }
 
 func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
-	dropDead(kernel.Body())
 	l := &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
 		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{},
@@ -331,4 +333,14 @@ func (l *lowering) exchange(bytes int64) *ir.Value {
 }
 
 // Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
-func Kernel(c *ir.Context, kernel *ir.Op, target string) error { return lower(c, kernel, target, nil) }
+func Kernel(c *ir.Context, op *ir.Op, o Options) error { return kernel(c, op, o, nil) }
+
+// kernel lowers a kernel by a template where one is better, else the general way.
+func kernel(c *ir.Context, op *ir.Op, o Options, align []int64) error {
+	dropDead(op.Body())
+	done, err := template(c, op, o, align)
+	if done || err != nil {
+		return err
+	}
+	return lower(c, op, o.Target, align)
+}

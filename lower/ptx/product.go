@@ -95,8 +95,12 @@ func (l *lowering) contract(op *ir.Op) error {
 	}
 	lhs, rhs, lhsAt, rhsAt := tile.ContractOperands(op)
 	y := l.blockFor(op.Result(0))
-	if len(lhs) != 1 || len(rhs) != 1 || y.elem != l.c.F32() || lhs[0].Elem() != l.c.F32() || rhs[0].Elem() != l.c.F32() {
-		return op.Errorf("tile.contract of %s and %s has no lowering for GPUs", lhs[0].Elem(), rhs[0].Elem())
+	elem := lhs[0].Elem()
+	if len(lhs) != 1 || len(rhs) != 1 || y.elem != l.c.F32() || elem != rhs[0].Elem() || elem != l.c.F32() && !isHalf(elem) {
+		return op.Errorf("tile.contract of %s and %s has no lowering for GPUs", elem, rhs[0].Elem())
+	}
+	if op.Attrs().Str("precision") == "bf16" && !isHalf(elem) {
+		return op.Errorf("tile.contract of %s in precision bf16: its operands must have been rounded", elem)
 	}
 	shape := lhs[0].Shape()
 	depth := int(shape[len(shape)-1])
@@ -139,6 +143,7 @@ func (l *lowering) contract(op *ir.Op) error {
 // panel is an operand of a contraction on its way to shared memory: rows along its last dimension but one.
 type panel struct {
 	l                 *lowering
+	elem              ir.Type
 	start             *ir.Value
 	extent            extent
 	rows, padded      int
@@ -159,13 +164,13 @@ type unit struct {
 func (l *lowering) panel(ref *ir.Value, at []*ir.Value, rows, padded int) *panel {
 	r := l.refs[ref]
 	n := len(r.shape)
-	p := &panel{l: l, rows: rows, padded: padded, rowPitch: r.strides[n-2] * 4, kPitch: r.strides[n-1] * 4}
+	p := &panel{l: l, elem: r.elem, rows: rows, padded: padded, rowPitch: r.strides[n-2] * r.size, kPitch: r.strides[n-1] * r.size}
 	p.extent = l.clip(at[n-2], r.shape[n-2], rows)
 	p.start = l.start(window{ref: r, offsets: at})
-	p.alongRows = p.kPitch != 4 && p.rowPitch == 4 && padded%4 == 0
+	p.alongRows = p.kPitch != r.size && p.rowPitch == r.size && padded%4 == 0
 	aligned := r.align
 	for d, o := range at {
-		aligned = gcd(aligned, divisor(o)*r.strides[d]*4)
+		aligned = gcd(aligned, divisor(o)*r.strides[d]*r.size)
 	}
 	if p.alongRows {
 		aligned = gcd(aligned, p.kPitch)
@@ -173,7 +178,7 @@ func (l *lowering) panel(ref *ir.Value, at []*ir.Value, rows, padded int) *panel
 		aligned = gcd(aligned, p.rowPitch)
 	}
 	p.together = 1
-	if aligned%16 == 0 && (p.alongRows && p.extent.divisor%4 == 0 || !p.alongRows && p.kPitch == 4 && r.shape[n-1]%4 == 0) {
+	if aligned%(4*r.size) == 0 && (p.alongRows && p.extent.divisor%4 == 0 || !p.alongRows && p.kPitch == r.size && r.shape[n-1]%4 == 0) {
 		p.together = 4
 	}
 	return p
@@ -215,7 +220,9 @@ func (p *panel) fetch(k *ir.Value) []*ir.Value {
 			}
 			when := l.both(u.exists, p.rowThere(n, u, row))
 			when = l.both(when, l.b.Compare("lt", first, l.b.I32(p.depth-depth)))
-			out = append(out, l.b.Scalars(l.b.Load(at, l.c.F32(), p.together, ptx.Access{Space: "global", Offset: int(shift), If: when}))...)
+			for _, x := range l.read(at, int(shift), p.elem, p.together, when) {
+				out = append(out, l.cast(x, l.c.F32()))
+			}
 		}
 	}
 	return out

@@ -102,6 +102,6 @@ func run(t *testing.T, name, text string) {
 		module, err := ir.Parse(c, "k.mlir", []byte(text))
 		require.NoError(t, err)
 		require.NoError(t, ir.Verify(c, module))
-		emulateKernel(t, c, module, ir.LookupSymbol(module, "k"))
+		emulateKernel(t, c, module, ir.LookupSymbol(module, "k"), general)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/dialects"
+	"blutrain/dialects/exec"
 	"blutrain/dialects/mem"
 	"blutrain/dialects/ptx"
 	"blutrain/dialects/ptx/emulate"
@@ -45,7 +46,7 @@ func TestTileKernelsAsPTX(t *testing.T) {
 				c := dialects.NewContext()
 				module, err := ir.Parse(c, file, text)
 				require.NoError(t, err)
-				emulateKernel(t, c, module, ir.LookupSymbol(module, name))
+				emulateKernel(t, c, module, ir.LookupSymbol(module, name), general)
 			})
 		}
 	}
@@ -71,28 +72,76 @@ func TestModelKernelsAsPTX(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(m.file, m.set["V"], name), func(t *testing.T) {
 				t.Parallel()
-				src, err := os.ReadFile(filepath.Join("..", "..", "examples", m.file))
-				require.NoError(t, err)
-				r, err := driver.Compile(m.file, src, driver.Options{Target: "cuda", Set: m.set, CompileTo: "graph"})
-				require.NoError(t, err)
-				require.NoError(t, kernels.Run(r.Ctx, r.Module, target))
-				require.NoError(t, buffers.Run(r.Ctx, r.Module, buffers.Options{Align: 256}))
-				var all []*ir.Op
-				for op := range r.Module.Body().Ops() {
-					if op.Is(tile.Kernel) {
-						all = append(all, op)
-					}
-				}
+				r, all := tileKernels(t, m.file, m.set, "", target)
 				for _, k := range all {
-					t.Run(ir.SymName(k), func(t *testing.T) { emulateKernel(t, r.Ctx, r.Module, k) })
+					t.Run(ir.SymName(k), func(t *testing.T) { emulateKernel(t, r.Ctx, r.Module, k, general) })
 				}
 			})
 		}
 	}
 }
 
+// Products of the examples by templates, at every precision and for every arch, in one tile and in several.
+func TestTemplatesAsPTX(t *testing.T) {
+	for _, m := range []struct {
+		file string
+		set  map[string]float64
+	}{
+		{"gpt2.blu", map[string]float64{"V": 37, "T": 12, "L": 1, "H": 2, "C": 20, "B": 2, "S": 11}},
+		{"llama.blu", map[string]float64{"V": 41, "L": 1, "H": 4, "K": 2, "C": 24, "F": 36, "B": 2, "S": 9}},
+		{"mlp.blu", map[string]float64{"V": 13, "W": 3, "E": 7, "M": 18, "B": 3, "S": 10}},
+		{"gpt2.blu", map[string]float64{"V": 200, "T": 80, "L": 1, "H": 2, "C": 144, "B": 2, "S": 80}},
+	} {
+		for _, precision := range []string{"fp32-strict", "tf32", "bf16"} {
+			for _, arch := range ptx.Targets {
+				if testing.Short() && (m.set["V"] > 100 || arch == ptx.SM89) {
+					continue
+				}
+				t.Run(fmt.Sprint(m.file, m.set["V"], " ", precision, " ", arch), func(t *testing.T) {
+					t.Parallel()
+					r, all := tileKernels(t, m.file, m.set, precision, kernels.CUDA())
+					for _, k := range all {
+						if isProduct(k) {
+							t.Run(ir.SymName(k), func(t *testing.T) {
+								emulateKernel(t, r.Ctx, r.Module, k, lowerptx.Options{Target: arch, Products: "templates"})
+							})
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func isProduct(kernel *ir.Op) (found bool) {
+	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
+		found = found || op.Is(tile.Contract)
+		return ir.Advance
+	})
+	return found
+}
+
+// tileKernels compiles an example as far as kernels whose memory is planned.
+func tileKernels(t *testing.T, file string, set map[string]float64, precision string, target kernels.Target) (r *driver.Result, all []*ir.Op) {
+	src, err := os.ReadFile(filepath.Join("..", "..", "examples", file))
+	require.NoError(t, err)
+	r, err = driver.Compile(file, src, driver.Options{Target: "cuda", Precision: precision, Set: set, CompileTo: "graph"})
+	require.NoError(t, err)
+	require.NoError(t, kernels.Run(r.Ctx, r.Module, target))
+	require.NoError(t, buffers.Run(r.Ctx, r.Module, buffers.Options{Align: 256}))
+	for op := range r.Module.Body().Ops() {
+		if op.Is(tile.Kernel) {
+			all = append(all, op)
+		}
+	}
+	return r, all
+}
+
+// general lowers every kernel without templates.
+var general = lowerptx.Options{Target: ptx.SM90A, Products: "general"}
+
 // emulateKernel evaluates a kernel, lowers it, and runs that.
-func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
+func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op, o lowerptx.Options) {
 	ins, outs := tile.Refs(kernel)
 	r := rand.New(rand.NewPCG(7, 8))
 	low, high := integers(kernel, ins)
@@ -106,6 +155,11 @@ func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
 			}
 		}
 		stored(x)
+		if tf32(kernel) {
+			for k, v := range x.Data { // to 10 bits behind the leading one: products of tf32 are exact
+				x.Data[k] = float64(math.Float32frombits(math.Float32bits(float32(v)) &^ 0x1fff))
+			}
+		}
 		args = append(args, x)
 	}
 	shared := share.Shared(kernel)
@@ -120,10 +174,8 @@ func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
 	one.Insert(copied)
 	name := ir.SymName(kernel) + ".emulated"
 	copied.SetAttr("sym_name", c.String(name))
-	require.NoError(t, lowerptx.Kernel(c, copied, ptx.SM90A))
+	require.NoError(t, lowerptx.Kernel(c, copied, o))
 	lowered := ir.LookupSymbol(module, name)
-	defer lowered.Erase()
-	require.NoError(t, ir.Verify(c, lowered))
 
 	m := &emulate.Memory{}
 	var params []any
@@ -140,27 +192,90 @@ func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op) {
 		params[len(ins)+p[1]] = params[p[0]]
 		buffers[len(ins)+p[1]] = buffers[p[0]]
 	}
-	if lowered.Attrs().Bool(lowerptx.TableAttr) {
-		table := m.Alloc(8 * len(params))
-		for i, p := range params {
-			table.Write(8*i, binary.LittleEndian.AppendUint64(nil, p.(uint64)))
-		}
-		params = []any{table.Base}
-	}
 	errors := m.Alloc(4096)
 	errors.Write(0, bytes.Repeat([]byte{0xff}, len(errors.Data)))
-	if lowered.Attr(lowerptx.ErrorsAttr) != nil {
-		params = append(params, errors.Base)
-	}
-	blocks := int(lowered.Attrs().IntOr(lowerptx.BlocksAttr, 1))
-	if n, ok := lowered.Attrs().Int(lowerptx.WorkspaceAttr); ok {
-		params = append(params, m.Alloc(int(n)*blocks).Base)
-	}
-	require.NoError(t, emulate.Launch(m, lowered, blocks, params...))
+	launchChain(t, c, module, lowered, m, params, errors)
 	require.Equal(t, ^uint64(0), binary.LittleEndian.Uint64(errors.Data), "an index is out of range")
 	for i, v := range outs {
-		near(t, fmt.Sprint("out", i), want[i].(*ir.Tensor), read(buffers[len(ins)+i], v.Type().(*ir.MemRefType)), 2e-5, roundings(args))
+		near(t, fmt.Sprint("out", i), want[i].(*ir.Tensor), read(buffers[len(ins)+i], v.Type().(*ir.MemRefType)), tolerance(v.Elem()), roundings(args))
 	}
+}
+
+// tolerance is what results may be off by, relative to the greatest: a few roundings of sums, or one of what is stored.
+func tolerance(elem ir.Type) float64 {
+	if elem.String() == "bf16" {
+		return 1.0 / 128
+	}
+	return 2e-5
+}
+
+func tf32(kernel *ir.Op) (found bool) {
+	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
+		found = found || op.Is(tile.Contract) && op.Attrs().Str("precision") == "tf32"
+		return ir.Advance
+	})
+	return found
+}
+
+// launchChain runs a kernel, and those that are launched with it, and erases them.
+func launchChain(t *testing.T, c *ir.Context, module, kernel *ir.Op, m *emulate.Memory, refs []any, errors *emulate.Buffer) {
+	var scratch *emulate.Buffer
+	if n, ok := kernel.Attrs().Int(lowerptx.ScratchAttr); ok {
+		scratch = m.Alloc(int(n))
+	}
+	for kernel != nil {
+		require.NoError(t, ir.Verify(c, kernel))
+		params := refs
+		if list, err := exec.Params(kernel, lowerptx.ParamsAttr); list != nil {
+			require.NoError(t, err)
+			params = nil
+			for _, p := range list {
+				params = append(params, parameter(p, refs, scratch))
+			}
+		}
+		if kernel.Attrs().Bool(lowerptx.TableAttr) {
+			table := m.Alloc(8 * len(params))
+			for i, p := range params {
+				table.Write(8*i, binary.LittleEndian.AppendUint64(nil, p.(uint64)))
+			}
+			params = []any{table.Base}
+		}
+		if kernel.Attr(lowerptx.ErrorsAttr) != nil {
+			params = append(params, errors.Base)
+		}
+		blocks := int(kernel.Attrs().IntOr(lowerptx.BlocksAttr, 1))
+		if n, ok := kernel.Attrs().Int(lowerptx.WorkspaceAttr); ok {
+			params = append(params, m.Alloc(int(n)*blocks).Base)
+		}
+		require.NoError(t, emulate.Launch(m, kernel, blocks, params...), ir.SymName(kernel))
+		then := kernel.Attrs().Sym(lowerptx.ThenAttr)
+		kernel.Erase()
+		if kernel = nil; then != "" {
+			kernel = ir.LookupSymbol(module, then)
+			require.NotNil(t, kernel, then)
+		}
+	}
+}
+
+func parameter(p exec.Param, refs []any, scratch *emulate.Buffer) any {
+	var at uint64
+	if p.Ref >= 0 {
+		at = refs[p.Ref].(uint64)
+	} else {
+		at = scratch.Base
+	}
+	at += uint64(p.Offset)
+	if p.Map == nil {
+		return at
+	}
+	m := &emulate.TensorMap{Element: p.Map.Elem, Base: at, Swizzle: 128}
+	for i, n := range p.Map.Dims {
+		m.Dims, m.Box = append(m.Dims, int(n)), append(m.Box, int(p.Map.Box[i]))
+	}
+	for _, n := range p.Map.Strides {
+		m.Strides = append(m.Strides, int(n))
+	}
+	return m
 }
 
 // stored rounds a tensor's numbers to what its element type holds.

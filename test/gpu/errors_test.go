@@ -27,7 +27,7 @@ tile.kernel @k attributes {grid = array<i64: 40>, outs = 1 : i64, steps = array<
 	c := dialects.NewContext()
 	module, err := ir.Parse(c, "k.mlir", []byte(text))
 	require.NoError(t, err)
-	require.NoError(t, lowerptx.Kernel(c, ir.LookupSymbol(module, "k"), ptx.SM90A))
+	require.NoError(t, lowerptx.Kernel(c, ir.LookupSymbol(module, "k"), lowerptx.Options{Target: ptx.SM90A, Products: "auto"}))
 	k := ir.LookupSymbol(module, "k")
 	m := &emulate.Memory{}
 	table, indices, y, record := m.Alloc(5*8*4), m.Alloc(40*4), m.Alloc(40*8*4), m.Alloc(8)

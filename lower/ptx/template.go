@@ -1,0 +1,281 @@
+package ptx
+
+import (
+	"fmt"
+	"slices"
+
+	"blutrain/blublas"
+	"blutrain/dialects/mem"
+	"blutrain/dialects/tile"
+	"blutrain/ir"
+)
+
+// match is a kernel that is a matrix product, for which there are templates: one contraction, and what is done with each
+// element of its result.
+type match struct {
+	l        *lowering // of functions of elements
+	kernel   *ir.Op
+	contract *ir.Op
+	refs     []*ir.Value // inputs, then outputs
+	used     []*ir.Value // those that the epilogue reads and writes
+	align    []int64     // of their addresses, in bytes
+	row, col *ir.Value   // where the block's rows and columns start
+	batch    []*ir.Value // the axes of the grid that go through a batch
+	ops      []*ir.Op    // the epilogue
+	views    map[*ir.Op]view
+	g        blublas.Gemm
+	steps    [2]int // the block of the general lowering
+	err      error  // of the epilogue, while it is written
+}
+
+// view is how a load or store of the epilogue lies in memory.
+type view struct {
+	blublas.View
+	elem  ir.Type
+	fixed int64 // bytes from the start of the reference
+	align int64 // of the start
+	whole bool  // both rows and columns count
+}
+
+// matchProduct finds out whether a kernel is a product; nil where it is something else, or has an operand that templates
+// don't read.
+func matchProduct(c *ir.Context, kernel *ir.Op, align []int64) *match {
+	ins, outs := tile.Refs(kernel)
+	m := &match{kernel: kernel, refs: append(ins, outs...), align: align, views: map[*ir.Op]view{},
+		l: &lowering{c: c, kernel: kernel, known: map[*ir.Block]map[any]*ir.Value{}}}
+	for op := range kernel.Body().Ops() {
+		switch {
+		case op.Is(tile.Contract):
+			if m.contract != nil {
+				return nil
+			}
+			m.contract = op
+		case op.Is(tile.Load), op.Is(tile.Store), op.Is(tile.Broadcast), op.Is(tile.Constant), tile.ElementwiseOp(op.Def().Name) == op.Def():
+			m.ops = append(m.ops, op)
+		case op.Def().DialectName() == "arith", op.Has(ir.Terminator):
+		default:
+			return nil
+		}
+	}
+	if m.contract == nil || !m.product() || !m.epilogue() {
+		return nil
+	}
+	return m
+}
+
+// product reads the contraction.
+func (m *match) product() bool {
+	op := m.contract
+	lhs, rhs, lhsAt, rhsAt := tile.ContractOperands(op)
+	if len(lhs) != 1 || len(rhs) != 1 || op.Body() != nil || op.Result(0).Elem() != ir.Type(m.l.c.F32()) {
+		return false
+	}
+	m.row, m.col = lhsAt[len(lhsAt)-1], rhsAt[len(rhsAt)-1]
+	grid, steps := m.kernel.Attrs().Ints("grid"), m.kernel.Attrs().Ints("steps")
+	for i, axis := range tile.Axes(m.kernel) {
+		switch {
+		case axis == m.row || axis == m.col:
+		case grid[i] == 1:
+		case steps[i] != 1 || len(m.batch) == blublas.MaxBatch:
+			return false
+		default:
+			m.batch = append(m.batch, axis)
+			m.g.Batch = append(m.g.Batch, blublas.Batch{Size: int(grid[i])})
+		}
+	}
+	block := op.Result(0).Shape()
+	m.steps = [2]int{int(block[0]), int(block[1])}
+	shape := lhs[0].Shape()
+	m.g.K = int(shape[len(shape)-1])
+	var ok [2]bool
+	m.g.A, m.g.M, ok[0] = m.operand(lhs[0], lhsAt, func(b *blublas.Batch) *int { return &b.A })
+	m.g.B, m.g.N, ok[1] = m.operand(rhs[0], rhsAt, func(b *blublas.Batch) *int { return &b.B })
+	m.g.Unaligned = [2]bool{m.alignOf(lhs[0])%16 != 0, m.alignOf(rhs[0])%16 != 0}
+	if !ok[0] || !ok[1] || m.misses(m.row, m.g.M, block[0]) || m.misses(m.col, m.g.N, block[1]) {
+		return false
+	}
+	m.g.Precision = precisionOf(op, lhs[0].Elem())
+	return m.g.Precision != "" && m.g.M > 0 && m.g.N > 0 && m.g.K > 0
+}
+
+// misses reports whether a block's place doesn't go through all of an extent: nothing is known of such kernels.
+func (m *match) misses(at *ir.Value, extent int, block int64) bool {
+	for i, axis := range tile.Axes(m.kernel) {
+		if axis == at {
+			return m.kernel.Attrs().Ints("grid")[i] != int64(extent) || m.kernel.Attrs().Ints("steps")[i] != block
+		}
+	}
+	n, ok := constant(at)
+	return !ok || n != 0 || int64(extent) > block
+}
+
+// precisionOf is how a contraction of such elements is computed; "" where templates can't.
+func precisionOf(op *ir.Op, elem ir.Type) blublas.Precision {
+	switch elem.String() {
+	case "bf16":
+		return blublas.BF16
+	case "f32":
+		switch op.Attrs().Str("precision") {
+		case "tf32":
+			return blublas.TF32
+		case "bf16": // its operands should have been rounded
+			return ""
+		}
+		return blublas.FP32Strict
+	}
+	return ""
+}
+
+// operand reads how an operand lies in memory.
+func (m *match) operand(v *ir.Value, at []*ir.Value, stride func(*blublas.Batch) *int) (o blublas.Operand, extent int, ok bool) {
+	strides, _ := mem.Layout(v.Type().(*ir.MemRefType))
+	size := ir.ByteSize(v.Elem())
+	for d, offset := range at[:len(at)-1] {
+		i := m.batchOf(offset)
+		switch n, isConst := constant(offset); {
+		case i >= 0:
+			*stride(&m.g.Batch[i]) += int(strides[d])
+		case isConst && n == 0:
+		case m.single(offset):
+		default:
+			return o, 0, false
+		}
+	}
+	n := len(strides)
+	extent, depth := int(v.Shape()[n-2]), int(v.Shape()[n-1])
+	row, k := int(strides[n-2]), int(strides[n-1])
+	switch { // a single row, or a single column, may lie either way
+	case k == 1 && (depth > 1 || row != 1) || depth == 1 && row != 1:
+		if o.Pitch = row; extent == 1 {
+			o.Pitch = padded(depth, int(size))
+		}
+	case row == 1 || extent == 1:
+		o.MNMajor = true
+		if o.Pitch = k; depth == 1 {
+			o.Pitch = padded(extent, int(size))
+		}
+	default:
+		return o, 0, false
+	}
+	return o, extent, true
+}
+
+// padded is the least number of elements that is n or more and a multiple of 16 bytes.
+func padded(n, size int) int { return (n + 16/size - 1) / (16 / size) * (16 / size) }
+
+// alignOf is what addresses of a reference are multiples of, in bytes.
+func (m *match) alignOf(v *ir.Value) int64 {
+	for i, r := range m.refs {
+		if r == v && m.align != nil {
+			return m.align[i]
+		}
+	}
+	return Alignment
+}
+
+// batchOf is the number of a grid axis among those of the batch, or -1.
+func (m *match) batchOf(v *ir.Value) int {
+	for i, axis := range m.batch {
+		if axis == v {
+			return i
+		}
+	}
+	return -1
+}
+
+// single reports whether an offset is that of a grid axis of one point.
+func (m *match) single(v *ir.Value) bool {
+	for i, axis := range tile.Axes(m.kernel) {
+		if axis == v {
+			return v != m.row && v != m.col && m.kernel.Attrs().Ints("grid")[i] == 1
+		}
+	}
+	return false
+}
+
+// epilogue reads what is done with the product.
+func (m *match) epilogue() bool {
+	var fetched []*ir.Op
+	stores := false
+	for _, op := range m.ops {
+		switch {
+		case op.Is(tile.Load):
+			v, ok := m.viewOf(op, op.Operand(0), op.Operands()[1:], op.Result(0))
+			if !ok {
+				return false
+			}
+			if m.views[op] = v; v.whole {
+				fetched = append(fetched, op)
+			}
+		case op.Is(tile.Store):
+			v, ok := m.viewOf(op, op.Operand(1), op.Operands()[2:], op.Operand(0))
+			if s := op.Operand(0).Shape(); !ok || s[0] != int64(m.steps[0]) || s[1] != int64(m.steps[1]) {
+				return false
+			}
+			m.views[op] = v
+			stores = true
+		}
+	}
+	m.g.Epilogue = blublas.Epilogue{Reads: len(fetched), Apply: m.apply, Fetch: func(p *blublas.Point) {
+		for _, op := range fetched {
+			m.load(p, op)
+		}
+	}}
+	for i := range m.used {
+		m.g.Epilogue.Params = append(m.g.Epilogue.Params, fmt.Sprint("ref.", i))
+	}
+	return stores
+}
+
+// viewOf reads where a block lies: each dimension goes along the product's rows, its columns or a batch, or is fixed.
+func (m *match) viewOf(op *ir.Op, ref *ir.Value, at []*ir.Value, block *ir.Value) (v view, ok bool) {
+	t := ref.Type().(*ir.MemRefType)
+	strides, _ := mem.Layout(t)
+	size := ir.ByteSize(t.Elem)
+	v.elem, v.align = t.Elem, m.alignOf(ref)
+	if v.Param = slices.Index(m.used, ref); v.Param < 0 {
+		v.Param = len(m.used)
+		m.used = append(m.used, ref)
+	}
+	row, col := tile.Window(op)
+	shape := block.Shape()
+	for d, o := range at {
+		stride := strides[d] * size
+		if stride >= 1<<31 {
+			return v, false
+		}
+		n, isConst := constant(o)
+		i := m.batchOf(o)
+		switch {
+		case int64(d) == row && shape[0] > 1:
+			if !sameIndex(o, m.row) {
+				return v, false
+			}
+			v.Row += int(stride)
+		case int64(d) == col && shape[1] > 1:
+			if !sameIndex(o, m.col) {
+				return v, false
+			}
+			v.Col += int(stride)
+		case isConst:
+			v.fixed += n * stride
+		case o == m.row:
+			v.Row += int(stride)
+		case o == m.col:
+			v.Col += int(stride)
+		case i >= 0:
+			v.Batch[i] += int(stride)
+		case !m.single(o):
+			return v, false
+		}
+	}
+	v.whole = shape[0] > 1 && shape[1] > 1 || v.Row != 0 && v.Col != 0
+	return v, true
+}
+
+// sameIndex reports whether two offsets are one, or the same number.
+func sameIndex(v, w *ir.Value) bool {
+	x, okX := constant(v)
+	y, okY := constant(w)
+	return v == w || okX && okY && x == y
+}

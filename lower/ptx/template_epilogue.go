@@ -1,0 +1,161 @@
+package ptx
+
+import (
+	"blutrain/blublas"
+	"blutrain/dialects/ptx"
+	"blutrain/dialects/tile"
+	"blutrain/ir"
+)
+
+// apply does what the tile kernel does with a few elements of the product.
+func (m *match) apply(p *blublas.Point, acc []*ir.Value) {
+	m.l.b = p.B
+	loc := p.B.Loc
+	env := map[*ir.Value][]*ir.Value{m.contract.Result(0): acc}
+	for _, op := range m.ops {
+		p.B.At(op.Loc())
+		switch {
+		case op.Is(tile.Load):
+			env[op.Result(0)] = m.load(p, op)
+		case op.Is(tile.Store):
+			m.store(p, op, env[op.Operand(0)])
+		case op.Is(tile.Constant):
+			env[op.Result(0)] = []*ir.Value{m.l.number(op.Result(0).Elem(), op.Attrs().FloatOr("value", 0))}
+		case op.Is(tile.Broadcast):
+			env[op.Result(0)] = env[op.Operand(0)]
+		default:
+			env[op.Result(0)] = m.elementwise(op, env)
+		}
+	}
+	p.B.At(loc)
+}
+
+// elementwise applies an operation to the elements of a point; a single one stands for all.
+func (m *match) elementwise(op *ir.Op, env map[*ir.Value][]*ir.Value) []*ir.Value {
+	n := 1
+	for _, v := range op.Operands() {
+		n = max(n, len(env[v]))
+	}
+	if ys := m.rounded(op, env, n); ys != nil {
+		return ys
+	}
+	f, err := m.function(op)
+	ys := make([]*ir.Value, n)
+	for i := range ys {
+		args := make([]*ir.Value, op.NumOperands())
+		for k, v := range op.Operands() {
+			args[k] = env[v][i%len(env[v])]
+		}
+		if err == nil {
+			ys[i], err = f(args)
+		}
+		if err != nil {
+			m.err = err
+			ys[i] = m.l.number(op.Result(0).Elem(), 0)
+		}
+	}
+	return ys
+}
+
+// rounded rounds pairs of numbers to 16 bits at once.
+func (m *match) rounded(op *ir.Op, env map[*ir.Value][]*ir.Value, n int) []*ir.Value {
+	to := op.Result(0).Elem()
+	if op.Name() != "tile.cast" || !isHalf(to) || op.Operand(0).Elem() != ir.Type(m.l.c.F32()) || n%2 != 0 {
+		return nil
+	}
+	var ys []*ir.Value
+	for i := 0; i < n; i += 2 {
+		low, high := m.l.b.Split(m.l.b.Pack(to.String(), env[op.Operand(0)][i], env[op.Operand(0)][i+1]), to)
+		ys = append(ys, low, high)
+	}
+	return ys
+}
+
+// function is what an operation does with elements. Where all that becomes of gelu is rounded to bf16, the approximate
+// exponential and reciprocal will do. (The instruction for tanh won't: its error of 2^-11 is all there is where 1 + tanh is
+// nearly 0.)
+func (m *match) function(op *ir.Op) (scalarFunc, error) {
+	if op.Attrs().Str("approximate") == "tanh" && onlyRounded(op.Result(0)) {
+		switch op.Def().Name {
+		case "gelu":
+			return func(xs []*ir.Value) (*ir.Value, error) { return blublas.Gelu(m.l.b, xs[0], ir.F32), nil }, nil
+		case "gelu_grad":
+			return func(xs []*ir.Value) (*ir.Value, error) {
+				return m.l.b.Mul(xs[1], blublas.GeluSlope(m.l.b, xs[0], ir.F32)), nil
+			}, nil
+		}
+	}
+	return m.l.function(op)
+}
+
+func onlyRounded(v *ir.Value) bool {
+	for u := range v.Uses() {
+		if op := u.Owner(); op.Name() != "tile.cast" || op.Result(0).Elem().String() != "bf16" {
+			return false
+		}
+	}
+	return true
+}
+
+// load reads a point's elements, once for all points that share them.
+func (m *match) load(p *blublas.Point, op *ir.Op) []*ir.Value {
+	m.l.b = p.B
+	v := m.views[op]
+	return p.Once(op, v.Row != 0, v.Col != 0, func() []*ir.Value {
+		at, shift := m.at(p, v)
+		when := p.Inside(v.Row != 0, v.Col != 0)
+		n := p.Width()
+		if v.Col == 0 {
+			n = 1
+		}
+		var xs []*ir.Value
+		for step := m.together(v, n); len(xs) < n; {
+			xs = append(xs, m.l.read(at, shift+len(xs)*v.Col, v.elem, step, when)...)
+		}
+		return xs
+	})
+}
+
+// store writes a point's elements.
+func (m *match) store(p *blublas.Point, op *ir.Op, xs []*ir.Value) {
+	v := m.views[op]
+	at, shift := m.at(p, v)
+	when := p.Inside(true, true)
+	n := p.Width()
+	for i, step := 0, m.together(v, n); i < n; i += step {
+		part := xs[:1]
+		if len(xs) > 1 {
+			part = xs[i : i+step]
+		} else if step > 1 {
+			part = make([]*ir.Value, step)
+			for k := range part {
+				part[k] = xs[0]
+			}
+		}
+		m.l.write(at, shift+i*v.Col, part, when)
+	}
+}
+
+func (m *match) at(p *blublas.Point, v view) (*ir.Value, int) {
+	at, shift := p.At(v.View)
+	if far := int64(shift) + v.fixed; far < 1<<30 {
+		return at, int(far)
+	}
+	return p.B.Add(at, p.B.I64(v.fixed)), shift
+}
+
+// together is how many of n elements next to each other one access can move.
+func (m *match) together(v view, n int) int {
+	size := ptx.Width(v.elem) / 8
+	if isTruth(v.elem) || v.Col != size {
+		return 1
+	}
+	aligned := gcd(gcd(v.align, v.fixed), int64(v.Row))
+	for _, s := range v.Batch {
+		aligned = gcd(aligned, int64(s))
+	}
+	for n > 1 && (aligned%int64(n*size) != 0 || n*size > 16) {
+		n /= 2
+	}
+	return n
+}

@@ -1,0 +1,229 @@
+package ptx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"blutrain/blublas"
+	"blutrain/dialects/exec"
+	"blutrain/dialects/tile"
+	"blutrain/ir"
+)
+
+// Options is what kernels are lowered for.
+type Options struct {
+	Target   string // sm_80, sm_89 or sm_90a
+	Products string // "auto": templates where they are predicted to be faster; "templates": wherever there is one; "general": nowhere they needn't be
+}
+
+// way is one way to compute a product: a template, and copies of its operands that it needs.
+type way struct {
+	g       blublas.Gemm
+	copies  [2]*blublas.Copy // of A and B; nil: as they are
+	seconds float64
+}
+
+// best is the fastest way by prediction, or nil where there is none.
+func (m *match) best(d blublas.Device) *way {
+	var best *way
+	for _, a := range m.sides(m.g.A, m.g.M, m.g.Unaligned[0]) {
+		for _, b := range m.sides(m.g.B, m.g.N, m.g.Unaligned[1]) {
+			g := m.g
+			g.A, g.B = a.operand, b.operand
+			g.Unaligned = [2]bool{g.Unaligned[0] && a.copy == nil, g.Unaligned[1] && b.copy == nil}
+			w := &way{copies: [2]*blublas.Copy{a.copy, b.copy}}
+			for _, c := range w.copies {
+				if c != nil {
+					c.Target = d.Target
+					w.seconds += c.Seconds(d)
+				}
+			}
+			all := blublas.Candidates(g, d)
+			if len(all) == 0 {
+				continue
+			}
+			w.g = all[0]
+			w.seconds += w.g.Cost(d).Seconds
+			if best == nil || w.seconds < best.seconds {
+				best = w
+			}
+		}
+	}
+	return best
+}
+
+// side is an operand as it is, or as a copy is.
+type side struct {
+	operand blublas.Operand
+	copy    *blublas.Copy
+}
+
+// sides lists the layouts that an operand can be brought into.
+func (m *match) sides(o blublas.Operand, extent int, unaligned bool) []side {
+	all := []side{{operand: o}}
+	if len(m.g.Batch) > 0 || m.g.Precision == blublas.FP32Strict {
+		return all
+	}
+	size := 4
+	if m.g.Precision == blublas.BF16 {
+		size = 2
+	}
+	rows, cols := extent, m.g.K
+	if o.MNMajor {
+		rows, cols = cols, rows
+		all = append(all, side{blublas.Operand{Pitch: padded(rows, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, Transposed: true, OutPitch: padded(rows, size)}})
+	}
+	if unaligned || o.Pitch*size%16 != 0 {
+		all = append(all, side{blublas.Operand{MNMajor: o.MNMajor, Pitch: padded(cols, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, OutPitch: padded(cols, size)}})
+	}
+	return all
+}
+
+// general predicts the time of the general lowering: float32 units, blocks of the tile kernel's size, about half as well
+// used as the template's.
+func (m *match) general(d blublas.Device) float64 {
+	g := m.g
+	g.Precision, g.Unit, g.BM, g.BN, g.BK, g.SplitK = blublas.FP32Strict, blublas.SIMT, m.steps[0], m.steps[1], depthStep, 1
+	return 2 * g.Cost(d).Seconds
+}
+
+// template lowers a kernel by a template, or reports that it should be lowered otherwise.
+func template(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, error) {
+	m := matchProduct(c, kernel, align)
+	if m == nil {
+		return false, nil
+	}
+	d := blublas.DeviceFor(o.Target)
+	w := m.best(d)
+	if w == nil || o.Products == "general" || o.Products != "templates" && m.g.Precision == blublas.FP32Strict && m.general(d) < w.seconds {
+		return false, nil
+	}
+	return true, m.build(w, d)
+}
+
+// chain is the kernels that a launch runs one after the other, while they are made.
+type chain struct {
+	m       *match
+	kernels []*ir.Op
+	scratch int64
+}
+
+// build writes a way's kernels in place of the tile kernel.
+func (m *match) build(w *way, d blublas.Device) error {
+	c := &chain{m: m}
+	at := ir.NewBuilder(m.l.c, nil).Before(m.kernel).At(m.kernel.Loc())
+	lhs, rhs, _, _ := tile.ContractOperands(m.contract)
+	places := map[string]exec.Param{}
+	for i, v := range []*ir.Value{lhs[0], rhs[0]} {
+		name := [2]string{"a", "b"}[i]
+		places[name] = exec.Param{Ref: c.refOf(v)}
+		if t := w.copies[i]; t != nil {
+			k, err := t.Build(at)
+			if err != nil {
+				return m.kernel.Errorf("%v", err)
+			}
+			to := exec.Param{Ref: -1, Offset: c.take(t.Bytes())}
+			c.add(k, map[string]exec.Param{"x": places[name], "y": to})
+			places[name] = to
+		}
+	}
+	for i, v := range m.used {
+		places[fmt.Sprint("ref.", i)] = exec.Param{Ref: c.refOf(v)}
+	}
+	batch := int64(1)
+	for _, b := range w.g.Batch {
+		batch *= int64(b.Size)
+	}
+	if w.g.SplitK > 1 {
+		places["partials"] = exec.Param{Ref: -1, Offset: c.take(4 * int64(w.g.SplitK) * batch * int64(w.g.M) * int64(w.g.N))}
+	}
+	k, err := w.g.Build(at, d)
+	if err != nil {
+		return m.kernel.Errorf("%v", err)
+	}
+	c.add(k, places)
+	if w.g.SplitK > 1 {
+		sum, err := w.g.SumParts(at, d)
+		if err != nil {
+			return m.kernel.Errorf("%v", err)
+		}
+		c.add(sum, places)
+	}
+	if m.err != nil {
+		return m.err
+	}
+	c.finish()
+	m.kernel.Erase()
+	return nil
+}
+
+// refOf is the number of a reference.
+func (c *chain) refOf(v *ir.Value) int { return slices.Index(c.m.refs, v) }
+
+// take is a place in scratch memory.
+func (c *chain) take(bytes int64) int64 {
+	const align = 1024
+	at := c.scratch
+	c.scratch += (bytes + align - 1) / align * align
+	return at
+}
+
+// add appends a kernel, whose parameters are at the places of their names.
+func (c *chain) add(k *blublas.Kernel, places map[string]exec.Param) {
+	var params []ir.Attr
+	for _, p := range k.Params {
+		name, _, _ := strings.Cut(p.Name, ".")
+		if name == "ref" {
+			name = p.Name
+		}
+		at := places[name]
+		if p.Map != nil {
+			at.Map = mapOf(p.Map)
+		}
+		params = append(params, at.Attr(c.m.l.c))
+	}
+	k.Op.SetAttr(ParamsAttr, c.m.l.c.Array(params...))
+	k.Op.SetAttr(BlocksAttr, c.m.l.c.Int64(int64(k.Grid)))
+	c.kernels = append(c.kernels, k.Op)
+}
+
+func mapOf(m *blublas.TensorMap) *exec.Map {
+	out := &exec.Map{Elem: m.Element, Dims: []int64{int64(m.Dims[0]), int64(m.Dims[1])}, Strides: []int64{int64(m.Pitch)}, Box: []int64{int64(m.Box[0]), int64(m.Box[1])}}
+	for _, o := range m.Outer {
+		out.Dims, out.Strides, out.Box = append(out.Dims, int64(o.Size)), append(out.Strides, int64(o.Pitch)), append(out.Box, 1)
+	}
+	return out
+}
+
+// finish names the kernels, the first as the tile kernel was called, and says how they are launched.
+func (c *chain) finish() {
+	ctx, name := c.m.l.c, ir.SymName(c.m.kernel)
+	var types []ir.Attr
+	for _, v := range c.m.refs {
+		types = append(types, ctx.TypeAttr(v.Type()))
+	}
+	names := make([]string, len(c.kernels))
+	for i := range names {
+		if names[i] = name; i > 0 {
+			names[i] = fmt.Sprintf("%s.step%d", name, i+1)
+		}
+	}
+	_, outs := tile.Refs(c.m.kernel)
+	for i, k := range c.kernels {
+		k.SetAttr("sym_name", ctx.String(names[i]))
+		k.SetAttr(RefsAttr, ctx.Array(types...))
+		k.SetAttr(OutsAttr, ctx.Int64(int64(len(outs))))
+		if c.scratch > 0 {
+			k.SetAttr(ScratchAttr, ctx.Int64(c.scratch))
+		}
+		if i+1 < len(names) {
+			k.SetAttr(ThenAttr, ctx.Symbol(names[i+1]))
+		}
+		if i > 0 {
+			k.SetAttr(ReferenceAttr, ctx.String(""))
+		} else if r := c.m.kernel.Attr("tile.reference"); r != nil {
+			k.SetAttr(ReferenceAttr, r)
+		}
+	}
+}
