@@ -14,17 +14,18 @@ import (
 )
 
 // Two steps of training on two times two ranks, as all passes of the compiler leave the program, with states whole and in
-// shards, give the parameters and losses of one rank.
+// shards, and with the least and the most recomputation, give the parameters and losses of one rank.
 func TestContextTraining(t *testing.T) {
 	const dp, cp = 2, 2
 	// Of parameters whose gradients are nearly zero AdamW would make steps of the rounding's direction.
 	m := llama(t, 16, `adamw(lr: cosine(max: LR, min: LR / 10, warmup: WARMUP, steps: STEPS),
                   betas: (0.9, 0.95), eps: 1e-8, weight_decay: 0.1 where rank >= 2)`, "sgd(lr: constant(max: LR), momentum: 0.9)")
-	one := trained(t, m, driver.Sharding{}, 1, 1)[0]
+	one := trained(t, m, driver.Options{}, 1, 1)[0]
 	for _, context := range dtms.Contexts {
 		for zero := range 2 {
 			t.Run(fmt.Sprintf("%s/zero=%d", context, zero), func(t *testing.T) {
-				for _, r := range trained(t, m, driver.Sharding{Mesh: "dp=2,cp=2", Zero: zero, Context: context}, dp, cp) {
+				o := driver.Options{Recompute: []string{"none", "full"}[zero], Sharding: driver.Sharding{Mesh: "dp=2,cp=2", Zero: zero, Context: context}}
+				for _, r := range trained(t, m, o, dp, cp) {
 					for name, want := range one {
 						require.Less(t, difference(r[name], want), 1e-10, name)
 					}
@@ -35,9 +36,10 @@ func TestContextTraining(t *testing.T) {
 }
 
 // trained is the parameters, and the losses and norms of gradients, of every rank after two steps of two micro-batches.
-func trained(t *testing.T, m model, o driver.Sharding, dp, cp int) []map[string][]float64 {
+func trained(t *testing.T, m model, o driver.Options, dp, cp int) []map[string][]float64 {
 	t.Helper()
-	compiled, err := driver.Compile(m.name+".blu", []byte(m.text), driver.Options{Target: "ref", CompileTo: "graph", Set: m.sizes, Sharding: o})
+	o.Target, o.CompileTo, o.Set = "ref", "graph", m.sizes
+	compiled, err := driver.Compile(m.name+".blu", []byte(m.text), o)
 	require.NoError(t, err)
 	all := make([]map[string][]float64, dp*cp)
 	require.NoError(t, dtms.Evaluate(dp, cp, func(r *dtms.Rank) error {
