@@ -78,6 +78,7 @@ func TestPTXAS(t *testing.T) {
 	if testing.Short() {
 		return
 	}
+	lines = append(lines, assembleAttentions(t, tool)...)
 	got := strings.Join(lines, "\n") + "\n"
 	if *update {
 		require.NoError(t, os.WriteFile(table, []byte(got), 0o644))
@@ -91,6 +92,29 @@ func TestPTXAS(t *testing.T) {
 		want = []byte(rest)
 	}
 	require.Equal(t, string(want), got, "go test ./blublas -run PTXAS -update writes the table anew")
+}
+
+// assembleAttentions assembles the kernels of GPT-2's attention, and of one with more features.
+func assembleAttentions(t *testing.T, tool string) (lines []string) {
+	c := ir.NewContext(ptx.Dialect)
+	for _, target := range ptx.Targets {
+		for _, p := range []Precision{BF16, TF32, TF32x3} {
+			for _, features := range []int{64, 128} {
+				qkv, o := packed(3, 12, 1024, features), packed(1, 12, 1024, features)
+				a := Attention{Batch: 16, Heads: 12, KeyHeads: 12, Queries: 1024, Keys: 1024, Features: features, Causal: true, Scale: 0.125, Precision: p, Target: target,
+					Q: qkv, K: qkv, V: qkv, DQ: qkv, DK: qkv, DV: qkv, O: o, DO: o}
+				for kernel, build := range []func(Attention, *ir.Builder, Device) (*Kernel, error){Attention.Forward, Attention.GradQueries, Attention.GradKeys} {
+					best, err := a.Best(AttentionKernel(kernel), H200)
+					require.NoError(t, err)
+					k, err := build(best, ir.NewBuilder(c, nil), H200)
+					require.NoError(t, err)
+					require.NoError(t, ir.Verify(c, k.Op), k.Name)
+					lines = append(lines, target+" "+k.Name+": "+assemble(t, tool, k.Op, target))
+				}
+			}
+		}
+	}
+	return lines
 }
 
 // assemble gives "168 registers, 0 bytes spilled" and the warnings.

@@ -1,0 +1,219 @@
+package blublas
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/dialects/ptx"
+	"blutrain/dialects/ptx/emulate"
+	"blutrain/ir"
+)
+
+// tensor is a [batch, heads, positions, features] tensor of f32 or bf16 in emulated memory, with other rows between its
+// heads' rows, as in the joint product of queries, keys and values.
+type tensor struct {
+	buffer            *emulate.Buffer
+	strides           Strides
+	size              int
+	batch, heads, pos int
+	features          int
+}
+
+// packed is the strides of [batch, positions, parts, heads, features], of which a tensor is one part.
+func packed(parts, heads, positions, features int) Strides {
+	return Strides{Batch: positions * parts * heads * features, Head: features, Row: parts * heads * features}
+}
+
+func newTensor(m *emulate.Memory, size, batch, heads, positions, features, parts int) *tensor {
+	t := &tensor{strides: packed(parts, heads, positions, features), size: size, batch: batch, heads: heads, pos: positions, features: features}
+	t.buffer = m.Alloc(batch * t.strides.Batch * size)
+	return t
+}
+
+func (t *tensor) at(b, h, s, f int) int {
+	return (b*t.strides.Batch + h*t.strides.Head + s*t.strides.Row + f) * t.size
+}
+
+// fill writes random numbers and returns them as they are stored.
+func (t *tensor) fill(random *rand.Rand) []float64 {
+	var all []float64
+	for b := range t.batch {
+		for h := range t.heads {
+			for s := range t.pos {
+				for f := range t.features {
+					x := float32(random.NormFloat64())
+					bits := math.Float32bits(x)
+					if t.size == 2 {
+						bits &= 0xFFFF0000
+						t.buffer.Write(t.at(b, h, s, f), binary.LittleEndian.AppendUint16(nil, uint16(bits>>16)))
+					} else {
+						t.buffer.Write(t.at(b, h, s, f), binary.LittleEndian.AppendUint32(nil, bits))
+					}
+					all = append(all, float64(math.Float32frombits(bits)))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (t *tensor) read(tt *testing.T) []float64 {
+	var all []float64
+	for b := range t.batch {
+		for h := range t.heads {
+			for s := range t.pos {
+				for f := range t.features {
+					at := t.at(b, h, s, f)
+					require.True(tt, t.buffer.Written(at), "element %d %d %d %d was not written", b, h, s, f)
+					if t.size == 2 {
+						all = append(all, float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(t.buffer.Data[at:]))<<16)))
+					} else {
+						all = append(all, float64(math.Float32frombits(binary.LittleEndian.Uint32(t.buffer.Data[at:]))))
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func readFloats(b *emulate.Buffer) []float64 {
+	xs := make([]float64, len(b.Data)/4)
+	for i := range xs {
+		xs[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b.Data[4*i:])))
+	}
+	return xs
+}
+
+// exact is attention and its gradients in float64.
+type exact struct{ o, lse, dq, dk, dv []float64 }
+
+func (a Attention) exact(q, k, v, do []float64) exact {
+	d, group := a.Features, a.Heads/a.KeyHeads
+	e := exact{o: make([]float64, len(q)), lse: make([]float64, a.Batch*a.Heads*a.Queries), dq: make([]float64, len(q)),
+		dk: make([]float64, len(k)), dv: make([]float64, len(v))}
+	dot := func(x, y []float64) (sum float64) {
+		for i := range x {
+			sum += x[i] * y[i]
+		}
+		return sum
+	}
+	for bh := range a.Batch * a.Heads {
+		keyHead := bh/a.Heads*a.KeyHeads + bh%a.Heads/group
+		for s := range a.Queries {
+			row := (bh*a.Queries + s) * d
+			p := make([]float64, a.Keys)
+			seen := a.Keys
+			if a.Causal {
+				seen = min(a.Keys, max(0, s+a.Keys-a.Queries+1))
+			}
+			sum := 0.0
+			at := func(t int) int { return (keyHead*a.Keys + t) * d }
+			for t := range seen {
+				p[t] = math.Exp(a.Scale * dot(q[row:row+d], k[at(t):at(t)+d]))
+				sum += p[t]
+			}
+			e.lse[bh*a.Queries+s] = math.Log(sum)
+			for t := range seen {
+				p[t] /= sum
+				for f := range d {
+					e.o[row+f] += p[t] * v[at(t)+f]
+				}
+			}
+			delta := dot(e.o[row:row+d], do[row:row+d])
+			for t := range seen {
+				ds := p[t] * (dot(do[row:row+d], v[at(t):at(t)+d]) - delta) * a.Scale
+				for f := range d {
+					e.dv[at(t)+f] += p[t] * do[row+f]
+					e.dq[row+f] += ds * k[at(t)+f]
+					e.dk[at(t)+f] += ds * q[row+f]
+				}
+			}
+		}
+	}
+	return e
+}
+
+// attentions is one of every kind: sizes that are no multiples of blocks, other numbers of keys than queries, shared keys.
+func attentions() []Attention {
+	var all []Attention
+	add := func(p Precision, target string, a Attention, block AttentionBlock) {
+		a.Precision, a.Target, a.Block = p, target, block
+		q, kv, qkv := packed(1, a.Heads, a.Queries, a.Features), packed(2, a.KeyHeads, a.Keys, a.Features), packed(3, a.Heads, a.Queries, a.Features)
+		a.Q, a.O, a.DO, a.DQ, a.K, a.V, a.DK, a.DV = qkv, q, q, qkv, kv, kv, kv, kv
+		all = append(all, a)
+	}
+	small := AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}
+	for _, p := range []Precision{BF16, TF32, TF32x3} {
+		add(p, ptx.SM80, Attention{Batch: 2, Heads: 2, KeyHeads: 2, Queries: 70, Keys: 70, Features: 64, Causal: true, Scale: 0.125}, small)
+		add(p, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 40, Keys: 53, Features: 32, Causal: true, Scale: 0.2},
+			AttentionBlock{Warps: 1, Tiles: 2, Columns: 32, Stages: 3, PerSM: 1})
+		add(p, ptx.SM89, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 33, Keys: 17, Features: 48, Scale: 0.3},
+			AttentionBlock{Warps: 2, Tiles: 1, Columns: 32, Stages: 1, PerSM: 1})
+		add(p, ptx.SM80, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 37, Keys: 20, Features: 80, Causal: true, Scale: 0.1}, small)
+	}
+	add(BF16, ptx.SM80, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 64, Keys: 64, Features: 128, Causal: true, Scale: 0.1},
+		AttentionBlock{Warps: 4, Tiles: 1, Columns: 64, Stages: 2, PerSM: 1})
+	return all
+}
+
+// run evaluates the three kernels.
+func (a Attention) run(t *testing.T, random *rand.Rand) (got, want exact, delta []float64) {
+	m, size := &emulate.Memory{}, a.size()
+	q := newTensor(m, size, a.Batch, a.Heads, a.Queries, a.Features, 3)
+	k, v := newTensor(m, size, a.Batch, a.KeyHeads, a.Keys, a.Features, 2), newTensor(m, size, a.Batch, a.KeyHeads, a.Keys, a.Features, 2)
+	o, do := newTensor(m, size, a.Batch, a.Heads, a.Queries, a.Features, 1), newTensor(m, size, a.Batch, a.Heads, a.Queries, a.Features, 1)
+	dq := newTensor(m, size, a.Batch, a.Heads, a.Queries, a.Features, 3)
+	dk, dv := newTensor(m, size, a.Batch, a.KeyHeads, a.Keys, a.Features, 2), newTensor(m, size, a.Batch, a.KeyHeads, a.Keys, a.Features, 2)
+	rows := a.Batch * a.Heads * a.Queries
+	lse, deltas := m.Alloc(4*rows), m.Alloc(4*rows)
+	want = a.exact(q.fill(random), k.fill(random), v.fill(random), do.fill(random))
+	addresses := map[string]uint64{"q": q.buffer.Base, "k": k.buffer.Base, "v": v.buffer.Base, "o": o.buffer.Base, "do": do.buffer.Base, "dq": dq.buffer.Base,
+		"dk": dk.buffer.Base, "dv": dv.buffer.Base, "lse": lse.Base, "delta": deltas.Base}
+	c := ir.NewContext(ptx.Dialect)
+	for _, build := range []func(*ir.Builder, Device) (*Kernel, error){a.Forward, a.GradQueries, a.GradKeys} {
+		kernel, err := build(ir.NewBuilder(c, nil), H200)
+		require.NoError(t, err)
+		require.NoError(t, ir.Verify(c, kernel.Op))
+		var params []any
+		for _, p := range kernel.Params {
+			params = append(params, addresses[p.Name])
+		}
+		require.NoError(t, emulate.Launch(m, kernel.Op, kernel.Grid, params...), kernel.Name)
+	}
+	return exact{o.read(t), readFloats(lse), dq.read(t), dk.read(t), dv.read(t)}, want, readFloats(deltas)
+}
+
+// Outputs and gradients differ from float64's by no more than roundings explain: relative to a tensor's largest number, four
+// of an operand of a product (a score's two, a weight, what it weights). The two parts of tf32x3 hold 21 bits together.
+func TestAttention(t *testing.T) {
+	roundoff := map[Precision]float64{BF16: 0x1p-9, TF32: 0x1p-11, TF32x3: 0x1p-21}
+	for i, a := range attentions() {
+		t.Run(fmt.Sprintf("%s/%d", a.Precision, i), func(t *testing.T) {
+			t.Parallel()
+			got, want, _ := a.run(t, rand.New(rand.NewPCG(uint64(i), 7)))
+			for _, x := range []struct {
+				name      string
+				got, want []float64
+			}{{"o", got.o, want.o}, {"lse", got.lse, want.lse}, {"dq", got.dq, want.dq}, {"dk", got.dk, want.dk}, {"dv", got.dv, want.dv}} {
+				var largest, worst float64
+				for i := range x.want {
+					if math.IsInf(x.want[i], -1) { // a query that sees no key
+						require.Equal(t, x.want[i], x.got[i], x.name)
+						continue
+					}
+					largest = math.Max(largest, math.Abs(x.want[i]))
+					worst = math.Max(worst, math.Abs(x.got[i]-x.want[i]))
+					require.False(t, math.IsNaN(x.got[i]), "%s[%d]", x.name, i)
+				}
+				require.LessOrEqual(t, worst, 4*roundoff[a.Precision]*largest, x.name)
+				t.Logf("%s: %.2g of the bound", x.name, worst/(4*roundoff[a.Precision]*largest))
+			}
+		})
+	}
+}
