@@ -80,6 +80,18 @@ func PTXAS(t testing.TB) string {
 	return find(t, tool{[]string{"ptxas"}, patterns, "PyPI package nvidia-cuda-nvcc, in .venv"})
 }
 
+// Safetensors is a Python interpreter that has the package safetensors, with NumPy.
+func Safetensors(t testing.TB) string {
+	t.Helper()
+	for _, python := range []string{filepath.Join(Root(t), ".venv/bin/python"), "python3"} {
+		if exec.Command(python, "-c", "import safetensors.numpy").Run() == nil {
+			return python
+		}
+	}
+	Missing(t, "safetensors is not installed (PyPI packages safetensors and numpy, in .venv)")
+	return ""
+}
+
 // find looks in the repository's own folders first, so that a version pinned there is the one used.
 func find(t testing.TB, want tool) string {
 	t.Helper()
