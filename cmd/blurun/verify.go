@@ -18,6 +18,8 @@ type verifyCmd struct {
 	Model     string   `arg:"" help:"Compiled model, NAME.blx."`
 	Kernels   bool     `xor:"what" help:"Only compare kernel by kernel."`
 	Functions bool     `xor:"what" help:"Only compare function by function."`
+	Mesh      bool     `xor:"what" help:"Compare a step of the ranks that the model was compiled for, in this process, with the step of one rank."`
+	Ranks     int      `placeholder:"N" help:"Ranks for --mesh, where the model runs on any number (2)."`
 	Tolerance *float64 `placeholder:"X" help:"Largest relative error of a function's output or state. Default: 1e-4; 1e-2 for tf32, 5e-2 for bf16. Kernels have bounds of their own."`
 	Seed      uint64   `placeholder:"N" help:"Seed of the random inputs (0)."`
 	JSON      bool     `help:"Print one JSON object for each kernel, and one for each output and state."`
@@ -29,6 +31,9 @@ func (c *verifyCmd) Validate() error {
 	if c.Tolerance != nil && !(*c.Tolerance >= 0) {
 		return errors.New("--tolerance must be a number from 0 on")
 	}
+	if c.Ranks < 0 || c.Ranks > mostLocalRanks || c.Ranks > 0 && !c.Mesh {
+		return fmt.Errorf("--ranks must be from 1 to %d, and goes with --mesh", mostLocalRanks)
+	}
 	return errors.Join(checkSeed(c.Seed), c.deviceFlags.Validate())
 }
 
@@ -37,6 +42,12 @@ func (c *verifyCmd) Run(e *env) (err error) {
 	a, err := artifact.Open(c.Model)
 	if err != nil {
 		return err
+	}
+	if c.Mesh {
+		return c.mesh(e, a)
+	}
+	if m := a.Manifest.Mesh; m != nil && (m.DP > 1 || m.CP > 1) {
+		return fmt.Errorf("%s was compiled for several ranks: give --mesh", c.Model)
 	}
 	var faults []error
 	if !c.Functions {
@@ -192,6 +203,36 @@ func (c *verifyCmd) functions(e *env, a *artifact.Artifact) (err error) {
 	if err != nil {
 		return err
 	}
+	return c.judge(e, a, rows)
+}
+
+// mesh compares what all ranks of a mesh arrive at together.
+func (c *verifyCmd) mesh(e *env, a *artifact.Artifact) error {
+	m := a.Manifest.Mesh
+	if m == nil {
+		return fmt.Errorf("%s was compiled for one rank: compile it with bluc compile --mesh", c.Model)
+	}
+	dp := m.DP
+	switch {
+	case dp == 0 && c.Ranks == 0:
+		dp = max(1, 2/m.CP)
+	case c.Ranks > 0:
+		dp = c.Ranks / m.CP
+	}
+	if c.Ranks > 0 && dp*m.CP != c.Ranks || m.DP > 0 && dp != m.DP || dp == 0 {
+		return fmt.Errorf("%s can't run on %d ranks: it was compiled for dp = %d, cp = %d (dp = 0 is any number)", c.Model, c.Ranks, m.DP, m.CP)
+	}
+	j := &job{localSize: dp * m.CP}
+	rows, err := verify.Mesh(e.ctx, a, c.Device, dp, m.CP, runtime.Options{Threads: j.threads(c.Threads), Poison: true}, c.limit(a.Manifest.Precision), c.Seed)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	return c.judge(e, a, rows)
+}
+
+// judge prints comparisons, and is an error if one is off.
+func (c *verifyCmd) judge(e *env, a *artifact.Artifact, rows []verify.Row) error {
+	limit := c.limit(a.Manifest.Precision)
 	if err := c.printFunctions(e, rows); err != nil {
 		return err
 	}
@@ -211,7 +252,7 @@ func (c *verifyCmd) functions(e *env, a *artifact.Artifact) (err error) {
 	}
 	note := ""
 	if cancelled > 0 {
-		note = fmt.Sprintf(", %d of them, which are what is left of terms that cancel, within what roundings do to their terms", cancelled)
+		note = fmt.Sprintf(", or, for %d of them, within what roundings amount to", cancelled)
 	}
 	return c.verdict(e, "all %d outputs and states are within %.0e%s\n", len(rows), limit, note)
 }
