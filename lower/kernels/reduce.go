@@ -128,12 +128,18 @@ func lacks(g *group, ds dims, over []atom) bool {
 }
 
 // operands makes the operands of a reduction available: what it reduces at x; a pick reads that from memory, and its
-// indices at what is kept.
+// indices at what is kept. Indices that are gathered, from the targets of a whole sequence, are gathered before: a group that
+// goes over rows of logits can't do that, and the pick would be left out of it.
 func (t *trial) operands(r *ir.Op, x, kept dims) bool {
-	if r.Is(pick) {
-		return t.read(r.Operand(0), x) && t.need(r.Operand(1), kept)
+	if !r.Is(pick) {
+		return t.need(r.Operand(0), x)
 	}
-	return t.need(r.Operand(0), x)
+	indices := r.Operand(1)
+	available := t.need
+	if op := bases(indices)[0].Op(); op.Is(blu.Gather) && t.p.floating[op] {
+		available = t.read
+	}
+	return t.read(r.Operand(0), x) && available(indices, kept)
 }
 
 func (g *group) leavesOf(ds dims) []atom { return g.dom.flat(ds) }
