@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,7 +102,7 @@ func TestTemplatesAsPTX(t *testing.T) {
 					t.Parallel()
 					r, all := tileKernels(t, m.file, m.set, precision, kernels.CUDA())
 					for _, k := range all {
-						if isProduct(k) {
+						if isProduct(k) || precision == "bf16" && arch == ptx.SM90A {
 							t.Run(ir.SymName(k), func(t *testing.T) {
 								emulateKernel(t, r.Ctx, r.Module, k, lowerptx.Options{Target: arch, Products: "templates"})
 							})
@@ -219,34 +220,11 @@ func tf32(kernel *ir.Op) (found bool) {
 
 // launchChain runs a kernel, and those that are launched with it, and erases them.
 func launchChain(t *testing.T, c *ir.Context, module, kernel *ir.Op, m *emulate.Memory, refs []any, errors *emulate.Buffer) {
-	var scratch *emulate.Buffer
-	if n, ok := kernel.Attrs().Int(lowerptx.ScratchAttr); ok {
-		scratch = m.Alloc(int(n))
-	}
+	l := &launcher{memory: m, refs: refs, errors: errors}
 	for kernel != nil {
 		require.NoError(t, ir.Verify(c, kernel))
-		params := refs
-		if list, err := exec.Params(kernel, lowerptx.ParamsAttr); list != nil {
-			require.NoError(t, err)
-			params = nil
-			for _, p := range list {
-				params = append(params, parameter(p, refs, scratch))
-			}
-		}
-		if kernel.Attrs().Bool(lowerptx.TableAttr) {
-			table := m.Alloc(8 * len(params))
-			for i, p := range params {
-				table.Write(8*i, binary.LittleEndian.AppendUint64(nil, p.(uint64)))
-			}
-			params = []any{table.Base}
-		}
-		if kernel.Attr(lowerptx.ErrorsAttr) != nil {
-			params = append(params, errors.Base)
-		}
-		blocks := int(kernel.Attrs().IntOr(lowerptx.BlocksAttr, 1))
-		if n, ok := kernel.Attrs().Int(lowerptx.WorkspaceAttr); ok {
-			params = append(params, m.Alloc(int(n)*blocks).Base)
-		}
+		params, blocks, err := l.parameters(kernel)
+		require.NoError(t, err)
 		require.NoError(t, emulate.Launch(m, kernel, blocks, params...), ir.SymName(kernel))
 		then := kernel.Attrs().Sym(lowerptx.ThenAttr)
 		kernel.Erase()
@@ -255,6 +233,48 @@ func launchChain(t *testing.T, c *ir.Context, module, kernel *ir.Op, m *emulate.
 			require.NotNil(t, kernel, then)
 		}
 	}
+}
+
+// launcher finds the parameters of the kernels of one launch.
+type launcher struct {
+	memory  *emulate.Memory
+	refs    []any // addresses of the references
+	errors  *emulate.Buffer
+	scratch *emulate.Buffer
+}
+
+// parameters is what a kernel is launched with, and in how many blocks.
+func (l *launcher) parameters(kernel *ir.Op) (params []any, blocks int, err error) {
+	a := kernel.Attrs()
+	if n, ok := a.Int(lowerptx.ScratchAttr); ok && l.scratch == nil {
+		l.scratch = l.memory.Alloc(int(n))
+	}
+	list, err := exec.Params(kernel, lowerptx.ParamsAttr)
+	if err != nil {
+		return nil, 0, err
+	}
+	switch {
+	case list != nil:
+		for _, p := range list {
+			params = append(params, parameter(p, l.refs, l.scratch))
+		}
+	case a.Bool(lowerptx.TableAttr):
+		table := l.memory.Alloc(8 * len(l.refs))
+		for i, p := range l.refs {
+			table.Write(8*i, binary.LittleEndian.AppendUint64(nil, p.(uint64)))
+		}
+		params = []any{table.Base}
+	default:
+		params = slices.Clone(l.refs)
+	}
+	if kernel.Attr(lowerptx.ErrorsAttr) != nil {
+		params = append(params, l.errors.Base)
+	}
+	blocks = int(a.IntOr(lowerptx.BlocksAttr, 1))
+	if n, ok := a.Int(lowerptx.WorkspaceAttr); ok {
+		params = append(params, l.memory.Alloc(int(n)*blocks).Base)
+	}
+	return params, blocks, nil
 }
 
 func parameter(p exec.Param, refs []any, scratch *emulate.Buffer) any {

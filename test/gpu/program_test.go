@@ -1,0 +1,261 @@
+package gpu
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/artifact"
+	"blutrain/dialects/exec"
+	"blutrain/dialects/mem"
+	"blutrain/dialects/ptx"
+	"blutrain/dialects/ptx/emulate"
+	"blutrain/driver"
+	"blutrain/formats"
+	"blutrain/ir"
+	"blutrain/lower/program"
+	lowerptx "blutrain/lower/ptx"
+	"blutrain/runtime"
+	"blutrain/runtime/ref"
+)
+
+// A step of training of every example, as compiled for GPUs, launch by launch in the emulator: gradients and parameters as
+// the reference computes them, and nothing is read that wasn't written.
+func TestProgramsInTheEmulator(t *testing.T) {
+	for _, m := range []struct {
+		file string
+		set  map[string]float64
+	}{
+		{"gpt2.blu", map[string]float64{"V": 37, "T": 12, "L": 1, "H": 2, "C": 32, "B": 2, "S": 11}},
+		{"llama.blu", map[string]float64{"V": 41, "L": 1, "H": 4, "K": 2, "C": 24, "F": 36, "B": 2, "S": 9}},
+		{"mlp.blu", map[string]float64{"V": 13, "W": 3, "E": 7, "M": 18, "B": 3, "S": 10}},
+	} {
+		for _, p := range []struct {
+			precision, reference string
+			tolerance            float64 // of the norm of what differs, relative to that of what is right
+		}{{"fp32-strict", "fp32", 1e-5}, {"tf32", "fp32", 3e-3}, {"bf16", "bf16", 2e-2}} {
+			for _, arch := range ptx.Targets {
+				for _, products := range []string{"auto", "templates"} {
+					if testing.Short() && (arch != ptx.SM90A || products == "auto") {
+						continue
+					}
+					t.Run(fmt.Sprint(m.file, " ", p.precision, " ", arch, " ", products), func(t *testing.T) {
+						t.Parallel()
+						src, err := os.ReadFile(filepath.Join("..", "..", "examples", m.file))
+						require.NoError(t, err)
+						want, err := driver.Compile(m.file, src, driver.Options{Target: "ref", Precision: p.reference, Set: m.set})
+						require.NoError(t, err)
+						trainOnce(t, newDevice(t, m.file, src, driver.Options{Target: "cuda", Precision: p.precision, Arch: arch, Set: m.set}, products), want.Artifact, p.tolerance)
+					})
+				}
+			}
+		}
+	}
+}
+
+// trainOnce runs a step on both, from the same parameters and tokens.
+func trainOnce(t *testing.T, d *device, reference *artifact.Artifact, tolerance float64) {
+	p, err := ref.Open(reference, runtime.Options{})
+	require.NoError(t, err)
+	defer p.Close()
+	_, err = p.Call("init", nil, runtime.Scalars{"seed": 3})
+	require.NoError(t, err)
+	info, _ := p.Manifest().Function("accumulate")
+	in := map[string]runtime.Array{}
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, v := range info.Inputs {
+		a := runtime.Array{DType: v.DType, Shape: v.Shape}
+		for range ir.NumElements(v.Shape) {
+			a.Data = append(a.Data, ir.EncodeElement(nil, d.c.I32(), float64(r.IntN(10)))...)
+		}
+		in[v.Name] = a
+	}
+	scalars := runtime.Scalars{"first": 1, "seed": 5, "step": 1, "lr": 1e-3}
+	for i, fn := range []string{"accumulate", "accumulate", "apply"} {
+		if i > 0 {
+			scalars["first"] = 0
+		}
+		info, ok := p.Manifest().Function(fn)
+		require.True(t, ok)
+		given := runtime.Scalars{}
+		for _, v := range info.Scalars {
+			given[v.Name] = scalars[v.Name]
+		}
+		inputs := in
+		if fn == "apply" { // no products; gradients that are nothing but rounding would move parameters as far as others
+			inputs, tolerance = nil, 1e-5
+		}
+		for _, s := range p.Manifest().States {
+			raw := make([]byte, s.Bytes())
+			require.NoError(t, p.ReadState(s.Name, raw))
+			d.states[s.Name].Write(0, raw)
+		}
+		out, err := p.Call(fn, inputs, given)
+		require.NoError(t, err)
+		got := d.call(fn, info, inputs, given)
+		for name, a := range out {
+			d.close(fn+" "+name, floats(a.DType, a.Data), floats(a.DType, got[name].Data), tolerance)
+		}
+		for _, s := range p.Manifest().States {
+			raw := make([]byte, s.Bytes())
+			require.NoError(t, p.ReadState(s.Name, raw))
+			d.close(fn+" "+s.Name, floats(s.DType, raw), floats(s.DType, d.states[s.Name].Data[:s.Bytes()]), tolerance)
+		}
+	}
+}
+
+// device is a GPU in the emulator, with a program.
+type device struct {
+	t      *testing.T
+	c      *ir.Context
+	module *ir.Op
+	memory *emulate.Memory
+	states map[string]*emulate.Buffer
+	ready  map[*ir.Op]*emulate.Program
+	errors *emulate.Buffer
+}
+
+func newDevice(t *testing.T, file string, src []byte, o driver.Options, products string) *device {
+	o.CompileTo = "buffers"
+	r, err := driver.Compile(file, src, o)
+	require.NoError(t, err)
+	require.NoError(t, program.Run(r.Ctx, r.Module))
+	require.NoError(t, lowerptx.Run(r.Ctx, r.Module, lowerptx.Options{Target: o.Arch, Products: products}))
+	require.NoError(t, ir.Verify(r.Ctx, r.Module))
+	d := &device{t: t, c: r.Ctx, module: r.Module, memory: &emulate.Memory{}, states: map[string]*emulate.Buffer{}, ready: map[*ir.Op]*emulate.Program{}}
+	for op := range r.Module.Body().Ops() {
+		if op.Is(exec.State) {
+			mt := op.Attr("type").(*ir.TypeAttr).Type.(*ir.MemRefType)
+			d.states[ir.SymName(op)] = d.memory.Alloc(int(max(bytesOf(mt), 1)))
+		}
+	}
+	d.errors = d.memory.Alloc(4096)
+	return d
+}
+
+// call runs a function.
+func (d *device) call(fn string, info *artifact.Function, in map[string]runtime.Array, s runtime.Scalars) map[string]runtime.Array {
+	f := ir.LookupSymbol(d.module, fn)
+	ports := map[string]*emulate.Buffer{}
+	port := func(space string, values []artifact.Value, data func(v artifact.Value) []byte) {
+		for _, v := range values {
+			b := d.memory.Alloc(int(max(v.Bytes(), 1)))
+			if raw := data(v); raw != nil {
+				b.Write(0, raw)
+			}
+			ports[space+" "+v.Name] = b
+		}
+	}
+	port(mem.Input, info.Inputs, func(v artifact.Value) []byte { return in[v.Name].Data })
+	port(mem.Output, info.Outputs, func(artifact.Value) []byte { return nil })
+	port(mem.Scalar, info.Scalars, func(v artifact.Value) []byte {
+		return ir.EncodeElement(nil, elementOf(d.c, v.DType), s[v.Name])
+	})
+	arena := d.memory.Alloc(int(max(f.Attrs().IntOr("arena", 0), 1)))
+	refs := map[*ir.Value]any{}
+	for op := range f.Body().Ops() {
+		switch op.Def() {
+		case exec.Ref:
+			refs[op.Result(0)] = d.place(op, ports, arena)
+		case exec.Launch:
+			var params []any
+			for _, v := range op.Operands() {
+				params = append(params, refs[v])
+			}
+			d.launch(op, params)
+		}
+	}
+	out := map[string]runtime.Array{}
+	for _, v := range info.Outputs {
+		out[v.Name] = runtime.Array{DType: v.DType, Shape: v.Shape, Data: ports[mem.Output+" "+v.Name].Data[:v.Bytes()]}
+	}
+	return out
+}
+
+// place is the address of a reference.
+func (d *device) place(op *ir.Op, ports map[string]*emulate.Buffer, arena *emulate.Buffer) uint64 {
+	a := op.Attrs()
+	var b *emulate.Buffer
+	switch space := a.Str("space"); space {
+	case mem.State:
+		b = d.states[a.Str("name")]
+	case mem.Arena:
+		b = arena
+	case mem.Const:
+		v := op.Attr("value").(*ir.DenseAttr)
+		raw := []byte(v.Raw)
+		if v.Splat {
+			shape, _ := ir.Shape(v.Type)
+			raw = slices.Repeat(raw, int(ir.NumElements(shape)))
+		}
+		b = d.memory.Alloc(len(raw))
+		b.Write(0, raw)
+	default:
+		b = ports[space+" "+a.Str("name")]
+	}
+	require.NotNil(d.t, b, op.String())
+	return b.Base + uint64(a.IntOr("offset", 0))
+}
+
+// launch runs a kernel and those that go with it.
+func (d *device) launch(op *ir.Op, refs []any) {
+	d.errors.Write(0, bytes.Repeat([]byte{0xff}, len(d.errors.Data)))
+	l := &launcher{memory: d.memory, refs: refs, errors: d.errors}
+	for name := op.Attrs().Sym("kernel"); name != ""; {
+		kernel := ir.LookupSymbol(d.module, name)
+		require.NotNil(d.t, kernel, name)
+		if d.ready[kernel] == nil {
+			p, err := emulate.Compile(kernel)
+			require.NoError(d.t, err, name)
+			d.ready[kernel] = p
+		}
+		params, blocks, err := l.parameters(kernel)
+		require.NoError(d.t, err, name)
+		require.NoError(d.t, d.ready[kernel].Launch(d.memory, blocks, params...), name)
+		name = kernel.Attrs().Sym(lowerptx.ThenAttr)
+	}
+	require.Equal(d.t, bytes.Repeat([]byte{0xff}, len(d.errors.Data)), d.errors.Data, "an index is out of range")
+}
+
+// floats is the numbers of an array.
+func floats(t formats.DType, data []byte) []float64 {
+	c := ir.NewContext()
+	elem := elementOf(c, t)
+	size := int(ir.ByteSize(elem))
+	var out []float64
+	for i := 0; i < len(data); i += size {
+		out = append(out, ir.DecodeElement(elem, string(data[i:i+size])))
+	}
+	return out
+}
+
+func elementOf(c *ir.Context, t formats.DType) ir.Type {
+	switch t {
+	case formats.F32:
+		return c.F32()
+	case formats.BF16:
+		return c.Float(ir.BF16)
+	case formats.Bool:
+		return c.I1()
+	case formats.F64:
+		return c.F64()
+	}
+	return c.Int(8 * int(t.Size()))
+}
+
+// close holds an array to another by the norm of what differs.
+func (d *device) close(what string, want, got []float64, tolerance float64) {
+	var norm, off float64
+	for i := range want {
+		norm += want[i] * want[i]
+		off += (want[i] - got[i]) * (want[i] - got[i])
+	}
+	require.LessOrEqual(d.t, math.Sqrt(off), tolerance*math.Sqrt(norm)+1e-7*math.Sqrt(float64(len(want))), what)
+}
