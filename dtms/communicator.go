@@ -86,50 +86,6 @@ func (c *Communicator) Start(ctx context.Context, call Call) Pending {
 	return c.engine.Start(ctx, call)
 }
 
-// bundler is an engine that makes several collectives of one operation and type as one.
-type bundler interface {
-	StartAll(ctx context.Context, calls []Call) Pending
-}
-
-// StartAll begins collectives of one operation and element type, all ranks the same ones in one order: as one call where the engine has
-// a way, else one after the other. Its Wait is that for all of them.
-func (c *Communicator) StartAll(ctx context.Context, calls []Call) Pending {
-	for i := range calls {
-		if err := calls[i].check(c.Rank(), c.Size()); err != nil {
-			return failed{err}
-		}
-		if !calls[i].Op.Collective() || calls[i].Op != calls[0].Op || calls[i].DType() != calls[0].DType() || calls[i].Peer != calls[0].Peer {
-			return failed{fmt.Errorf("%s among calls of %s: no collectives of one kind", calls[i].Describe(), calls[0].Describe())}
-		}
-	}
-	until := c.until(ctx)
-	all := make(bundle, len(calls))
-	for i := range calls {
-		calls[i].Deadline = until
-	}
-	if b, ok := c.engine.(bundler); ok && len(calls) > 1 {
-		return b.StartAll(ctx, calls)
-	}
-	for i, call := range calls {
-		all[i] = c.engine.Start(ctx, call)
-	}
-	return all
-}
-
-// bundle is several calls under way.
-type bundle []Pending
-
-// Wait returns when all are done, with the first error.
-func (b bundle) Wait() error {
-	var first error
-	for _, p := range b {
-		if err := p.Wait(); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
-}
-
 // Announce tells the others that this rank has begun a collective which moves its data by other means, a device's for
 // example. It is done when all ranks have announced the same; its errors name those that have not in time, or announced
 // another call, as Start's do. Announced calls count among the others in their order.

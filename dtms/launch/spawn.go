@@ -113,6 +113,7 @@ func (s Spec) watch(ctx context.Context, children []*child, ended <-chan *child)
 			term = time.After(0)
 		case <-term:
 			signalAll(children, syscall.SIGTERM)
+			signalAll(children, syscall.SIGCONT) // one that was stopped hears of it only then
 			term, kill = nil, time.After(s.Grace)
 		case <-kill:
 			signalAll(children, syscall.SIGKILL)

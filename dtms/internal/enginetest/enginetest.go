@@ -337,28 +337,57 @@ func (s *suite) overlap() error {
 	return nil
 }
 
-// bundles sums several buffers at once.
+// bundles makes several calls at once, small ones and large ones, and compares them with the same calls one by one.
 func (s *suite) bundles() error {
-	var calls []dtms.Call
-	var wants [][]byte
-	for _, count := range counts {
-		terms := s.all(formats.F32, count)
-		m := dtms.Host(formats.F32, terms[s.c.Rank()])
-		calls, wants = append(calls, dtms.Call{Op: dtms.AllReduce, In: m, Out: dtms.Host(formats.F32, aligned(make([]byte, 4*count)))}), append(wants, sum(formats.F32, terms))
-	}
-	if err := s.c.StartAll(s.ctx, calls).Wait(); err != nil {
-		return err
-	}
-	for i, c := range calls {
-		if err := s.expect("bundled all-reduce", formats.F32, c.In.Count(), c.Out.Data(), wants[i], true); err != nil {
-			return err
+	n := int64(s.c.Size())
+	for _, op := range []dtms.Op{dtms.AllReduce, dtms.ReduceScatter, dtms.AllGather, dtms.AllToAll, dtms.Permute} {
+		var calls, single []dtms.Call
+		for _, count := range append(slices.Clone(counts), 60_000) {
+			in, out := count, count
+			switch op {
+			case dtms.ReduceScatter:
+				in *= n
+			case dtms.AllGather:
+				out *= n
+			case dtms.AllToAll:
+				in, out = in*n, out*n
+			}
+			s.serial++
+			given := data(s.serial, s.c.Rank(), formats.F32, in)
+			made := func() dtms.Call {
+				return dtms.Call{Op: op, In: dtms.Host(formats.F32, given), Out: dtms.Host(formats.F32, aligned(make([]byte, 4*out))), Peer: s.peer(op)}
+			}
+			calls, single = append(calls, made()), append(single, made())
+		}
+		pending := s.c.StartAll(s.ctx, calls)
+		for _, c := range single {
+			if err := s.c.Start(s.ctx, c).Wait(); err != nil {
+				return err
+			}
+		}
+		for range 2 {
+			if err := pending.Wait(); err != nil {
+				return err
+			}
+		}
+		for i, c := range calls {
+			if err := s.expect("bundled "+op.String(), formats.F32, c.Out.Count(), c.Out.Data(), single[i].Out.Data(), op == dtms.AllReduce || op == dtms.AllGather); err != nil {
+				return err
+			}
+		}
+		if err := s.c.StartAll(s.ctx, []dtms.Call{calls[0], {Op: dtms.Barrier}}).Wait(); err == nil {
+			return fmt.Errorf("a bundle of different calls: no error")
 		}
 	}
-	mixed := []dtms.Call{calls[0], {Op: dtms.Barrier}}
-	if err := s.c.StartAll(s.ctx, mixed).Wait(); err == nil {
-		return fmt.Errorf("a bundle of different calls: no error")
-	}
 	return nil
+}
+
+// peer is how far a permutation shifts.
+func (s *suite) peer(op dtms.Op) int {
+	if op == dtms.Permute {
+		return s.c.Size() - 1
+	}
+	return 0
 }
 
 // subgroups makes a mesh: groups of even and of odd ranks in reverse order, and one group without rank 0, all busy at once.
