@@ -50,6 +50,9 @@ func summary(s *streams, m *artifact.Manifest) {
 	if t := m.Train; t != nil {
 		fmt.Fprintf(s.out, "train      minimize %s, batch %s, optimizer %s, schedule %s\n", t.Minimize, batch(t.Batch), t.Optimizer.Kind, t.Schedule.Kind)
 	}
+	if mesh := m.Mesh; mesh != nil {
+		fmt.Fprintf(s.out, "mesh       dp = %s, cp = %d, zero = %d\n", ranks(mesh.DP), mesh.CP, mesh.Zero)
+	}
 	fmt.Fprintln(s.out, "functions")
 	for _, f := range m.Functions {
 		fmt.Fprintf(s.out, "  %s(%s) -> (%s)  scalars (%s), %.3g GFLOP, arena %s\n", f.Name, values(f.Inputs), values(f.Outputs), values(f.Scalars), f.Flops/1e9, size(f.Arena))
@@ -58,6 +61,14 @@ func summary(s *streams, m *artifact.Manifest) {
 	for _, f := range m.Files {
 		fmt.Fprintf(s.out, "  %-32s %s\n", f.Name, size(f.Bytes))
 	}
+}
+
+// ranks is a number of ranks that is 0 where any number will do.
+func ranks(n int) string {
+	if n == 0 {
+		return "any"
+	}
+	return fmt.Sprint(n)
 }
 
 // batch prints the sizes that the model has.

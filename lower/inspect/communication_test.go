@@ -77,6 +77,14 @@ func TestVolume(t *testing.T) {
 			formula, _, ok := r.Formula()
 			require.True(t, ok)
 			require.InDelta(t, want, formula, 1e-6)
+			for _, f := range r.Functions { // the manifest says the same
+				m, ok := r.Manifest.Function(f.Name)
+				require.True(t, ok)
+				require.Len(t, m.Collectives, len(f.Collectives))
+				for i, c := range f.Collectives {
+					require.Equal(t, int64(c.Call.Sent(int64(r.Mesh.Ranks(c.Call.Group)))), m.Collectives[i].Sent)
+				}
+			}
 			cp, _ := r.SentPerStep(dtms.CP)
 			if tt.context == "" {
 				require.Zero(t, cp)
