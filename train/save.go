@@ -14,6 +14,18 @@ type snapshot struct {
 	wait func() error // until the copy is complete
 }
 
+// reserve makes the memory of the first snapshot, so that there being too little is known before the first step, and not at the first
+// save; the second is made only where saves are slower than the steps between them.
+func (l *loop) reserve() error {
+	if l.writer == nil {
+		return nil
+	}
+	snap := l.writer.Snapshot()
+	_, err := l.buffers(snap)
+	l.writer.Release(snap)
+	return err
+}
+
 // save begins a checkpoint of the state after the last step, unless there is one. What it makes training wait for is a free buffer,
 // when the two saves before are still being written.
 func (l *loop) save() error {
@@ -40,26 +52,35 @@ func (l *loop) save() error {
 
 // buffers gives the memory that the states which this rank saves are copied to, and makes it when the snapshot has none.
 func (l *loop) buffers(snap *checkpoint.Snapshot) (map[string][]byte, error) {
-	states := map[string][]byte{}
-	i := 0
+	var mine []share
+	total := int64(0)
 	for _, s := range l.ranks.shares(l.manifest) {
-		if !s.writes {
-			continue
+		if s.writes {
+			mine = append(mine, s)
+			total += aligned(s.state.Bytes())
 		}
-		if i == len(snap.Tensors) {
-			memory, err := runtime.SnapshotBuffer(l.Program, s.state.Bytes())
-			if err != nil {
-				return nil, err
-			}
+	}
+	if snap.Tensors == nil && len(mine) > 0 {
+		memory, err := runtime.SnapshotBuffer(l.Program, total)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range mine {
+			n := s.state.Bytes()
 			info := checkpoint.Info{Name: s.state.Name, DType: s.state.DType, Shape: s.shape, Role: string(s.state.Role)}
-			snap.Tensors = append(snap.Tensors, checkpoint.Tensor{Info: info, Begin: s.begin, End: s.end, Data: memory[:s.bytes()]})
+			snap.Tensors = append(snap.Tensors, checkpoint.Tensor{Info: info, Begin: s.begin, End: s.end, Data: memory[:s.bytes():n]})
+			memory = memory[aligned(n):]
 		}
-		t := snap.Tensors[i]
-		states[t.Name] = t.Data[:s.state.Bytes()] // with the padding, which is not saved
-		i++
+	}
+	states := map[string][]byte{}
+	for i, s := range mine {
+		states[s.state.Name] = snap.Tensors[i].Data[:s.state.Bytes()] // with the padding, which is not saved
 	}
 	return states, nil
 }
+
+// aligned rounds up to what every element type and every copy likes.
+func aligned(n int64) int64 { return (n + 63) / 64 * 64 }
 
 // settle waits until the copy that save began is complete: before the states change.
 func (l *loop) settle() {

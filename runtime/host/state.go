@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // ReadState copies a state to dst.
@@ -51,8 +53,13 @@ func (d *device) WriteStateAt(name string, at int64, src []byte) error {
 // Buffer implements runtime.Snapshotter: pages outside the Go heap, so that its collector paces itself by the rest.
 func (d *device) Buffer(bytes int64) ([]byte, error) {
 	m, err := d.allocate(bytes, "a snapshot of the states")
+	if err != nil {
+		return nil, err
+	}
 	d.buffers = append(d.buffers, m)
-	return m.bytes, err
+	// The kernel makes the pages while the first steps go on, and not within the first copy. Where it can't, that makes them.
+	go func() { _ = unix.Madvise(m.mapping, unix.MADV_POPULATE_WRITE) }()
+	return m.bytes, nil
 }
 
 // Snapshot implements runtime.Snapshotter. One goroutine copies beside the kernels, which want the other processors; who waits

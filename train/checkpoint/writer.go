@@ -68,6 +68,9 @@ func (w *Writer) Snapshot() *Snapshot {
 	return <-w.free
 }
 
+// Release gives back a snapshot that is not to be saved now; its tensors are those of the next Snapshot.
+func (w *Writer) Release(s *Snapshot) { w.free <- s }
+
 // Save begins to save a snapshot, which must not be touched after, as soon as complete returns. Its error fails the save, on all ranks.
 func (w *Writer) Save(s *Snapshot, complete func() error) { w.queue <- order{s, complete} }
 
