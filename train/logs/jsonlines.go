@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Lines writes one JSON object a line.
@@ -20,11 +22,18 @@ type Lines struct {
 // NewLines writes to w, which stays open.
 func NewLines(w io.Writer) *Lines { return &Lines{w, func() error { return nil }} }
 
-// AppendLines goes on with a file, or begins it. A last line that a crash cut short is removed first.
+// AppendLines goes on with a file, or begins it, and takes it for this run: a second one is refused until Close or the end of the
+// process. A last line that a crash cut short is removed first.
 func AppendLines(name string) (*Lines, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("%s is in use by another run", name), f.Close())
+		}
+		return nil, errors.Join(&fs.PathError{Op: "flock", Path: name, Err: err}, f.Close())
 	}
 	if err := cutUnfinished(f); err != nil {
 		return nil, errors.Join(err, f.Close())

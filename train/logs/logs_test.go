@@ -99,6 +99,52 @@ func TestHistoryAcrossACrash(t *testing.T) {
 	require.ErrorContains(t, err, "log.jsonl:2: ")
 }
 
+// TestTwoRunsInOneLog: the second is refused while the first goes on.
+func TestTwoRunsInOneLog(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log.jsonl")
+	l, err := AppendLines(name)
+	require.NoError(t, err)
+	_, err = AppendLines(name)
+	require.EqualError(t, err, name+" is in use by another run")
+	require.NoError(t, l.Step(step(1, 2)))
+	require.NoError(t, l.Close())
+	l, err = AppendLines(name)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+}
+
+// TestDamagedLog: a changed bit gives other numbers or an error that names the line, and a log that is cut short is that of the lines
+// before.
+func TestDamagedLog(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log.jsonl")
+	l, err := AppendLines(name)
+	require.NoError(t, err)
+	for n := range int64(3) {
+		require.NoError(t, errors.Join(l.Step(step(n+1, 2)), l.Eval(Eval{n + 1, 3}), l.Checkpoint(Checkpoint{Step: n + 1}), l.Note(Note{n + 1, "noted"})))
+	}
+	require.NoError(t, l.Close())
+	whole, err := os.ReadFile(name)
+	require.NoError(t, err)
+	refused := 0
+	for i := range whole {
+		b := bytes.Clone(whole)
+		b[i] ^= 1 << (i % 8)
+		require.NoError(t, os.WriteFile(name, b, 0o644))
+		if _, err := ReadHistory(name); err != nil {
+			refused++
+			line := 1 + bytes.Count(b[:i], []byte("\n"))
+			require.Regexp(t, fmt.Sprintf(`log.jsonl:(%d|%d): `, line, line+1), err.Error())
+		}
+	}
+	require.Greater(t, refused, len(whole)/4)
+	for n := range whole {
+		require.NoError(t, os.WriteFile(name, whole[:n], 0o644))
+		h, err := ReadHistory(name)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(h.Steps), 3)
+	}
+}
+
 func TestAppendToAFileOfOneCutLine(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log.jsonl")
 	require.NoError(t, os.WriteFile(name, []byte(`{"step":1`), 0o644))
