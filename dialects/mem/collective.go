@@ -102,6 +102,16 @@ func checkSizes(name string, ranks int64, src, dst []int64) error {
 	return nil
 }
 
+// CallOf is the call that a collective on memory makes.
+func CallOf(op *ir.Op) dtms.Call {
+	a := op.Attrs()
+	c := dtms.Call{Op: a.Str("op"), Group: a.Str("group"), Ranks: a.IntOr("ranks", 0), Shift: a.IntOr("shift", 0), Elem: op.Operand(0).Elem()}
+	for i := range op.NumOperands() / 2 {
+		c.Elems += ir.NumElements(op.Operand(i).Shape())
+	}
+	return c
+}
+
 // Dense reports whether a memref's elements lie one after the other, in row-major order.
 func Dense(t *ir.MemRefType) bool {
 	strides, _ := Layout(t)

@@ -4,6 +4,7 @@ import (
 	"blutrain/artifact"
 	"blutrain/dialects/dtms"
 	"blutrain/dialects/exec"
+	"blutrain/dialects/mem"
 	"blutrain/ir"
 )
 
@@ -32,7 +33,7 @@ func collectives(fn *ir.Op, m *artifact.Mesh) (list []artifact.Collective) {
 		var call dtms.Call
 		switch {
 		case op.Is(exec.Collective):
-			call = execCall(op)
+			call = mem.CallOf(op)
 		case dtms.IsCollective(op), op.Is(dtms.Start):
 			call = dtms.CallOf(op)
 		default:
@@ -43,14 +44,4 @@ func collectives(fn *ir.Op, m *artifact.Mesh) (list []artifact.Collective) {
 		})
 	}
 	return list
-}
-
-// execCall is the call of a collective on memory.
-func execCall(op *ir.Op) dtms.Call {
-	a := op.Attrs()
-	c := dtms.Call{Op: a.Str("op"), Group: a.Str("group"), Ranks: a.IntOr("ranks", 0), Shift: a.IntOr("shift", 0), Elem: op.Operand(0).Elem()}
-	for _, v := range op.Operands()[:op.NumOperands()/2] {
-		c.Elems += ir.NumElements(v.Shape())
-	}
-	return c
 }

@@ -75,16 +75,6 @@ func (t *traffic) operation(op *ir.Op) {
 	}
 }
 
-// callOf is the call that an exec.collective makes.
-func callOf(op *ir.Op) dtms.Call {
-	at := op.Attrs()
-	c := dtms.Call{Op: at.Str("op"), Group: at.Str("group"), Ranks: at.IntOr("ranks", 0), Shift: at.IntOr("shift", 0), Elem: op.Operand(0).Elem()}
-	for i := range op.NumOperands() / 2 {
-		c.Elems += ir.NumElements(op.Operand(i).Shape())
-	}
-	return c
-}
-
 // Sent is the bytes that a rank sends in one call of a function to ranks of a group ("" is all groups). ok is false where a
 // group's size is known at run time only.
 func (r *Report) Sent(function, group string) (bytes float64, ok bool) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"blutrain/dialects/exec"
+	"blutrain/dialects/mem"
 	"blutrain/ir"
 )
 
@@ -58,7 +59,7 @@ func (r *Report) function(op *ir.Op, ks *kernels) (Function, error) {
 			f.use(&l, o, len(steps), copyName, 1)
 			steps = append(steps, o)
 		case o.Is(exec.Collective):
-			t.begin(o.Attrs().IntOr("id", 0), callOf(o), o.NumOperands()/2)
+			t.begin(o.Attrs().IntOr("id", 0), mem.CallOf(o), o.NumOperands()/2)
 			f.use(&l, o, len(steps), o.Attrs().Str("op"), o.NumOperands()/2)
 			steps = append(steps, o)
 			begun[o.Attrs().IntOr("id", 0)] = o
