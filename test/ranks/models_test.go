@@ -1,12 +1,14 @@
 package ranks
 
 import (
+	"crypto/sha256"
 	"math"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"blutrain/artifact"
 	"blutrain/driver"
 	"blutrain/formats"
 	"blutrain/runtime"
@@ -105,5 +107,42 @@ func TestModels(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A run gives the same bits again, on every rank and for any number of threads, and all ranks have the same parameters.
+func TestModelsBitForBit(t *testing.T) {
+	text, err := os.ReadFile("../../examples/gpt2.blu")
+	require.NoError(t, err)
+	set := sizes["gpt2"]
+	for _, o := range []driver.Sharding{{Mesh: "dp=2,cp=2", Bucket: 4 << 10}, {Mesh: "dp=2,cp=2", Zero: 1, Context: "ulysses"}} {
+		r, err := driver.Compile("gpt2.blu", text, driver.Options{Target: "cpu", Set: set, Sharding: o})
+		require.NoError(t, err)
+		var hashes [3][4][32]byte
+		for i, threads := range []int{1, 1, 3} {
+			require.NoError(t, runThreads(t, r.Artifact, 2, 2, threads, func(r *ranks.Rank) error {
+				if _, err := train(r, 2, int(set["B"]), int(set["S"]), int32(set["V"])); err != nil {
+					return err
+				}
+				h := sha256.New()
+				for _, s := range r.Manifest().States {
+					if s.Role == artifact.Param {
+						b := make([]byte, s.Bytes())
+						if err := r.ReadState(s.Name, b); err != nil {
+							return err
+						}
+						h.Write(b)
+					}
+				}
+				h.Sum(hashes[i][r.Mesh.Rank()][:0])
+				return nil
+			}))
+		}
+		for _, run := range hashes {
+			for _, hash := range run {
+				require.Equal(t, hashes[0][0], hash)
+			}
+		}
+		require.NotZero(t, hashes[0][0])
 	}
 }

@@ -33,9 +33,14 @@ func compile(t *testing.T, target string, dp, cp int, text string) *artifact.Art
 // run calls f on each of a program's ranks within half a minute.
 func run(t *testing.T, a *artifact.Artifact, dp, cp int, f func(r *ranks.Rank) error) error {
 	t.Helper()
+	return runThreads(t, a, dp, cp, 1, f)
+}
+
+func runThreads(t *testing.T, a *artifact.Artifact, dp, cp, threads int, f func(r *ranks.Rank) error) error {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return ranks.Run(ctx, a, "", dp, cp, runtime.Options{Threads: 1, Poison: true, Guard: true}, f)
+	return ranks.Run(ctx, a, "", dp, cp, runtime.Options{Threads: threads, Poison: true, Guard: true}, f)
 }
 
 func numbers(seed uint64, n int) []float32 {
