@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +21,7 @@ import (
 )
 
 func experiments() []experiment {
-	return slices.Concat(arithmetic(), memory(), boxes(), matrices())
+	return slices.Concat(arithmetic(), memory(), matrices(), boxes(), barriers())
 }
 
 // The emulator runs every experiment and finds nothing wrong with it, and every operation of the dialect is in one.
@@ -150,7 +151,7 @@ func (g *gpu) run(e *experiment, kernel string) (out []byte, err error) {
 	if err := s.Launch(f, cuda.Config{Grid: e.blocks, Threads: e.threads, Cluster: e.cluster, Shared: e.shared}, params...); err != nil {
 		return nil, err
 	}
-	if err := s.Synchronize(); err != nil {
+	if err := finish(s); err != nil {
 		return nil, err
 	}
 	out = make([]byte, e.out)
@@ -161,6 +162,18 @@ func (g *gpu) run(e *experiment, kernel string) (out []byte, err error) {
 		return nil, err
 	}
 	return out, g.ctx.Free(to)
+}
+
+// patience is how long an experiment may take, which takes microseconds.
+const patience = 10 * time.Second
+
+func finish(s *cuda.Stream) error {
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(100 * time.Microsecond) {
+		if done, err := s.Done(); done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("is not done after %v", patience)
 }
 
 // What differs is seen.
