@@ -62,6 +62,15 @@ func (c *compilation) checkLate(next int) error {
 	return nil
 }
 
+// suggestTarget is what someone may have meant who named another target: also by what it runs on.
+func suggestTarget(name string) string {
+	meant := map[string]string{"gpu": "cuda", "nvidia": "cuda", "nvptx": "cuda", "ptx": "cuda", "host": "cpu", "x86": "cpu", "x86-64": "cpu", "x86_64": "cpu", "reference": "ref"}
+	if target, ok := meant[strings.ToLower(name)]; ok {
+		return "; did you mean " + target + "?"
+	}
+	return near.Suggest(name, TargetNames())
+}
+
 // checkNames refuses options that name nothing there is, and puts defaults in the place of empty ones.
 func (c *compilation) checkNames() error {
 	if c.Target == "" {
@@ -69,7 +78,7 @@ func (c *compilation) checkNames() error {
 	}
 	i := slices.IndexFunc(Targets, func(t Target) bool { return t.Name == c.Target })
 	if i < 0 {
-		return optionErrorf("no target %q%s; there are %s", c.Target, near.Suggest(c.Target, TargetNames()), strings.Join(TargetNames(), ", "))
+		return optionErrorf("no target %q%s; there are %s", c.Target, suggestTarget(c.Target), strings.Join(TargetNames(), ", "))
 	}
 	available := Targets[i].Precisions
 	if c.Precision == "" {

@@ -146,6 +146,13 @@ func TestErrors(t *testing.T) {
 		want            string
 	}{
 		{"target", "a.blu", "", driver.Options{Target: "reff"}, `no target "reff"; did you mean ref?`},
+		{"another name of a target", "a.blu", "", driver.Options{Target: "gpu"}, `no target "gpu"; did you mean cuda?`},
+		{"f64 on a CPU", "a.blu", "model m {\n  fn y(x: f64[B]) -> f64[B] { return x + x }\n}\n", driver.Options{Set: map[string]float64{"B": 2}},
+			"a.blu:2:40: error: target cpu does not compute with f64 here: cast to f32, or compile with --target ref"},
+		{"i64 on a CPU", "a.blu", "model m {\n  fn y(x: i64[B]) -> i64[B] { return x + x }\n}\n", driver.Options{Set: map[string]float64{"B": 2}},
+			"a.blu:2:40: error: target cpu does not compute with i64 here: cast to i32, or compile with --target ref"},
+		{"a product of f64 on a GPU", "a.blu", "model m {\n  fn y(x: f64[B, B]) -> f64[B, B] { return matmul(x, x) }\n}\n", driver.Options{Target: "cuda", Set: map[string]float64{"B": 2}},
+			"a.blu:2:44: error: target cuda does not compute with f64 here: cast to f32, or compile with --target ref"},
 		{"precision", "a.blu", "", driver.Options{Target: "ref", Precision: "fp8"}, `target ref has no precision "fp8"; it has fp32, fp32-strict`},
 		{"phase", "a.blu", "", driver.Options{Target: "ref", CompileTo: "grpah"}, `no phase "grpah" for target ref; did you mean graph?`},
 		{"pass", "a.blu", "", driver.Options{Target: "ref", Passes: passes.Config{PrintAfter: []string{"cs"}}}, "no pass cs; did you mean cse or dce?"},

@@ -209,3 +209,20 @@ func holdsAll(wide, narrow ir.Type) bool {
 	}
 	return wide.(*ir.IntegerType).Width >= narrow.(*ir.IntegerType).Width
 }
+
+// ComparesEqual reports whether an operation compares floating-point numbers for equality, neither of them a constant: it
+// relies on how they were rounded.
+func ComparesEqual(op *ir.Op) bool {
+	if p := op.Attrs().Str("predicate"); !op.Is(Compare) || p != "eq" && p != "ne" || !ir.IsFloat(op.Operand(0).Elem()) {
+		return false
+	}
+	for _, v := range op.Operands() {
+		for v.Op() != nil && v.Op().Has(ir.View) {
+			v = v.Op().Operand(0)
+		}
+		if v.Op() != nil && v.Op().Has(ir.ConstantLike) {
+			return false
+		}
+	}
+	return true
+}

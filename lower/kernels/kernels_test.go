@@ -209,7 +209,14 @@ func integers(c *ir.Context, r *rand.Rand, n int, shape ...int64) *ir.Tensor {
 	return t
 }
 
-func targets() map[string]Target { return map[string]Target{"cpu": CPU(), "tiny": tiny()} }
+func targets() map[string]Target {
+	all := map[string]Target{"cpu": CPU(), "tiny": tiny()}
+	for name, t := range all { // evaluated in float64, so that nothing is rounded
+		t.Float64, t.Float64Products, t.Int64 = true, true, true
+		all[name] = t
+	}
+	return all
+}
 
 // each runs a program for every target, made anew each time.
 func each(t *testing.T, make func() *program) {

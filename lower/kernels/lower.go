@@ -78,6 +78,9 @@ type shapedKey struct {
 }
 
 func (l *lowerer) function(f *ir.Op) error {
+	if err := l.checkTypes(f); err != nil {
+		return err
+	}
 	origin := prepare(l.c, f, l.target)
 	p, err := plan(l.c, f, l.target, origin)
 	if err != nil {

@@ -311,8 +311,17 @@ func (g *group) widened(op *ir.Op, x dims, expand bool) (dims, bool) {
 }
 
 // cheap reports whether a floating operation costs less to compute again than to keep: one or two simple steps from what
-// is in memory.
-func (p *planner) cheap(op *ir.Op) bool { return p.steps(op) <= 2 }
+// is in memory. What is compared for equality is not: rounded otherwise in another kernel, it would be equal no longer.
+func (p *planner) cheap(op *ir.Op) bool { return p.steps(op) <= 2 && !comparedEqual(op.Result(0)) }
+
+func comparedEqual(v *ir.Value) bool {
+	for u := range v.Uses() {
+		if o := u.Owner(); blu.ComparesEqual(o) || isView(o) && comparedEqual(o.Result(0)) {
+			return true
+		}
+	}
+	return false
+}
 
 func (p *planner) steps(op *ir.Op) int {
 	switch op.Def() {

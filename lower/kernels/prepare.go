@@ -377,6 +377,9 @@ func (p *preparer) narrow(op *ir.Op) bool {
 	if !p.target.WideProducts || op.Def().DialectName() != "blu" {
 		return false
 	}
+	if (op.Is(blu.Attention) || op.Is(blu.AttentionGrad)) && op.Attrs().Str(blu.PrecisionAttr) == "bf16" {
+		return false // it has kernels for narrow elements
+	}
 	for _, v := range append(op.Operands(), op.Results()...) {
 		if isNarrow(v.Elem()) {
 			return true

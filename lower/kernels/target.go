@@ -29,8 +29,14 @@ type Target struct {
 	// WideProducts says that products, and arithmetic, take float32 where elements are narrower: casts are made before.
 	WideProducts bool
 
+	// Float64 and Int64 say that kernels compute with such elements, and don't only move or convert them; Float64Products that
+	// products do too.
+	Float64, Float64Products, Int64 bool
+
 	// Queries and Keys is the block of scores that attention works on.
 	Queries, Keys int64
+	// AttentionSteps says that the gradient of attention may be computed by several kernels, one after the other.
+	AttentionSteps bool
 }
 
 // CPU describes processors as runtime/host/prim uses them: blocks of 16 KiB, of which a few fit the first-level cache;
@@ -52,7 +58,7 @@ func CUDA() Target {
 		Name:       "cuda",
 		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 512, PanelRows: 16, ScatterCols: 32,
 		LogitsElems: 1 << 28, ClassifierRows: 4096,
-		GemmRows: 128, GemmCols: 128, GemmPoints: 128, WideProducts: true,
-		Queries: 64, Keys: 64,
+		GemmRows: 128, GemmCols: 128, GemmPoints: 128, WideProducts: true, Float64: true, Int64: true,
+		Queries: 64, Keys: 64, AttentionSteps: true,
 	}
 }

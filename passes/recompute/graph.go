@@ -74,6 +74,7 @@ func newGraph(fn *ir.Op) (g *graph, ok bool) {
 		}
 		g.ops = append(g.ops, n)
 	}
+	g.pinEquals()
 	g.end = int32(len(g.ops) - 1)
 	for _, v := range g.ops[g.end].in {
 		g.values[g.values[v].root].bytes, g.values[g.values[v].root].stored = 0, true
@@ -82,6 +83,21 @@ func newGraph(fn *ir.Op) (g *graph, ok bool) {
 		g.values[i].stored = g.values[g.values[i].root].stored
 	}
 	return g, true
+}
+
+// pinEquals keeps what is compared for equality with something else than a constant, as max's gradient compares its operand with the
+// maximum: computed again, in another kernel, it may be rounded otherwise, and equal no longer.
+func (g *graph) pinEquals() {
+	for _, n := range g.ops {
+		if !blu.ComparesEqual(n.op) {
+			continue
+		}
+		for _, v := range n.in {
+			if def := g.values[g.values[v].root].def; def >= 0 {
+				g.ops[def].pinned = true
+			}
+		}
+	}
 }
 
 func newValue(g *graph, n node, v *ir.Value, number int32) value {

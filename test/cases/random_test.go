@@ -15,7 +15,10 @@ import (
 )
 
 // found are seeds of models that were compiled wrong once.
-var found = []uint64{25, 72, 75, 84, 129, 241, 593, 655, 687, 1048}
+var found = []uint64{25, 72, 75, 84, 129, 241, 593, 655, 687, 789, 1048, 1482}
+
+// foundWide are seeds of wide models that were.
+var foundWide = []uint64{20248}
 
 // TestRandomModels: whatever model is compiled, and in whatever order its operations come, the CPU computes what the reference
 // does: losses, gradients, the optimizer's step; and every kernel what its reference does, within a bound that can fail.
@@ -34,6 +37,9 @@ func TestRandomModels(t *testing.T) {
 	for seed := first; seed < first+models; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { checkModel(t, RandomModel(seed), seed) })
 		t.Run(fmt.Sprint("wide ", seed), func(t *testing.T) { checkModel(t, WideModel(seed), seed) })
+	}
+	for _, seed := range foundWide {
+		t.Run(fmt.Sprint("found wide ", seed), func(t *testing.T) { checkModel(t, WideModel(seed), seed) })
 	}
 	for _, seed := range found {
 		t.Run(fmt.Sprint("found ", seed), func(t *testing.T) { checkModel(t, RandomModel(seed), seed) })

@@ -60,6 +60,10 @@ func (g *generator) wider(x operand) {
 		w := g.param(n, n)
 		g.add(x.shape, "linear(tanh(linear(%s, %s)), %[2]s)", x.name, w)
 	case 2: // and transposed
+		if rank < 2 {
+			g.unary(x)
+			return
+		}
 		w := g.param(4, n)
 		g.add(x.shape, "matmul(linear(%s, %s), %[2]s)", x.name, w)
 	case 3: // layers, each of which is a function of the last
