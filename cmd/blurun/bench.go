@@ -21,7 +21,7 @@ type benchCmd struct {
 	Seed  uint64 `placeholder:"N" help:"Seed of the initializers and the random tokens (0)."`
 	JSON  bool   `help:"Print a JSON object with the time of every step."`
 
-	Collectives bool    `help:"Without a model: time what ranks exchange, in place of steps."`
+	Collectives bool    `help:"Without a model: time what ranks exchange, in memory or, with --device cuda, between GPUs."`
 	Sizes       []int64 `placeholder:"MIB" default:"1,25,100,512" help:"Sizes for --collectives in MiB (${default})."`
 	deviceFlags
 	rankFlags
@@ -58,7 +58,7 @@ type benchResult struct {
 func (c *benchCmd) Run(e *env) error {
 	return e.asRanks(c.rankFlags, func(j *job) error {
 		if c.Collectives {
-			return collectivesCmd{c.Sizes, c.Steps, c.JSON}.run(e, j)
+			return collectivesCmd{c.Sizes, c.Steps, c.JSON, c.Device}.run(e, j)
 		}
 		return c.steps(e, j)
 	})

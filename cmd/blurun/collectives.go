@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -16,6 +17,7 @@ type collectivesCmd struct {
 	sizes   []int64 // MiB, of all that a rank holds of a call
 	repeats int
 	json    bool
+	device  string // "" or cpu, cuda, cuda:1
 }
 
 // collectiveRow is one measurement. Bus bandwidth is what each rank sends and what it receives, by the fewest bytes with which the
@@ -55,14 +57,19 @@ var exchanges = [...]measured{
 }
 
 // run measures on one rank. Every result is compared with what it must be.
-func (c collectivesCmd) run(e *env, j *job) error {
+func (c collectivesCmd) run(e *env, j *job) (err error) {
 	if j.size == 1 {
 		return usagef("--collectives measures what several ranks exchange: start them with --nproc-per-node or another launcher")
 	}
+	x, err := newExchanger(e.ctx, j, c.device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
 	var rows []collectiveRow
 	for _, m := range exchanges {
 		for _, mib := range c.sizes {
-			row, err := c.measure(e.ctx, j.world, m, mib<<20)
+			row, err := c.measure(e.ctx, j.world, x, m, mib<<20)
 			if err != nil {
 				return fmt.Errorf("%s of %d MiB: %w", m.name, mib, err)
 			}
@@ -90,7 +97,7 @@ func (c collectivesCmd) run(e *env, j *job) error {
 }
 
 // measure times one operation on about so many bytes.
-func (c collectivesCmd) measure(ctx context.Context, w *dtms.Communicator, m measured, bytes int64) (collectiveRow, error) {
+func (c collectivesCmd) measure(ctx context.Context, w *dtms.Communicator, x exchanger, m measured, bytes int64) (row collectiveRow, err error) {
 	n := int64(w.Size())
 	count := max(1, bytes/4/n) * n // elements of the larger buffer
 	in, out := make([]float32, count), make([]float32, count)
@@ -103,30 +110,38 @@ func (c collectivesCmd) measure(ctx context.Context, w *dtms.Communicator, m mea
 	for i := range in {
 		in[i] = fill(w.Rank(), int64(i))
 	}
-	call := dtms.Call{Op: m.op, In: dtms.Of(in), Out: dtms.Of(out)}
+	call := dtms.Call{Op: m.op}
 	if m.op == dtms.Permute {
 		call.Peer = 1
 	}
+	run, free, err := x.prepare(call, in, out)
+	if err != nil {
+		return row, err
+	}
+	defer func() { err = errors.Join(err, free()) }()
 	times := make([]time.Duration, c.repeats)
 	for i := range c.repeats + 1 {
 		if err := w.Barrier(ctx); err != nil {
-			return collectiveRow{}, err
+			return row, err
 		}
-		begin := time.Now()
-		if err := w.Start(ctx, call).Wait(); err != nil {
-			return collectiveRow{}, err
+		took, err := run(ctx)
+		if err != nil {
+			return row, err
 		}
-		if i > 0 { // the first is not timed
-			times[i-1] = time.Since(begin)
+		if i > 0 { // the first is not counted
+			times[i-1] = took
 		}
+	}
+	if err := x.result(out); err != nil {
+		return row, err
 	}
 	for i, x := range out {
 		if want := m.want(w.Rank(), int(n), int64(i), int64(len(out))); x != want {
-			return collectiveRow{}, fmt.Errorf("element %d is %v, not %v", i, x, want)
+			return row, fmt.Errorf("element %d is %v, not %v", i, x, want)
 		}
 	}
 	median, err := slowest(ctx, w, times)
-	row := collectiveRow{Op: m.name, Ranks: int(n), Bytes: 4 * count, Median: 1e3 * median.Seconds()}
+	row = collectiveRow{Op: m.name, Ranks: int(n), Bytes: 4 * count, Median: 1e3 * median.Seconds()}
 	row.BusRate = m.sent(float64(n)) * float64(row.Bytes) / median.Seconds() / 1e9
 	return row, err
 }

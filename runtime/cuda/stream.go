@@ -6,6 +6,9 @@ type Stream struct {
 	handle uintptr
 }
 
+// Handle is the driver's name for the stream, for libraries that work on it.
+func (s *Stream) Handle() uintptr { return s.handle }
+
 // NullStream is the default stream.
 func (c *Context) NullStream() *Stream { return &Stream{c: c} }
 
