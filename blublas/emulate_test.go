@@ -29,24 +29,39 @@ type emulated struct {
 	g      Gemm
 	o      Options
 	memory *emulate.Memory
-	a, b   []float64 // [M][K] and [N][K], as the kernels' operands hold them
+	a, b   []float64 // by their places in memory, as the kernels' operands hold them
 	inputs map[string][]float64
 	places map[string]*emulate.Buffer
 }
 
-// sides gives each operand its name, extent and values.
-func (e *emulated) sides() [2]struct {
+// side is an operand: where its numbers are, and the distance of its matrices in a dimension of a batch.
+type operandSide struct {
 	name   string
 	o      Operand
 	extent int
+	stride func(Batch) int
 	x      *[]float64
-} {
-	return [2]struct {
-		name   string
-		o      Operand
-		extent int
-		x      *[]float64
-	}{{"a", e.g.A, e.g.M, &e.a}, {"b", e.g.B, e.g.N, &e.b}}
+}
+
+func (e *emulated) sides() [2]operandSide {
+	return [2]operandSide{{"a", e.g.A, e.g.M, strideA, &e.a}, {"b", e.g.B, e.g.N, strideB, &e.b}}
+}
+
+// matrix is where matrix number i of the batch starts.
+func (e *emulated) matrix(s operandSide, i int) (at int) {
+	for d := len(e.g.Batch) - 1; d >= 0; d-- {
+		at += i % e.g.Batch[d].Size * s.stride(e.g.Batch[d])
+		i /= e.g.Batch[d].Size
+	}
+	return at
+}
+
+// at is where an element lies in its matrix.
+func (s operandSide) at(row, k int) int {
+	if s.o.MNMajor {
+		return k*s.o.Pitch + row
+	}
+	return row*s.o.Pitch + k
 }
 
 // with gives a product its extents and layouts ("nt": both K-major), with rows a little longer than they need be.
@@ -80,13 +95,7 @@ func prepare(t *testing.T, g Gemm, o Options) *emulated {
 		elem = ir.BF16
 	}
 	for _, s := range e.sides() {
-		*s.x = normals(s.extent*g.K, elem)
-		e.operand(t, s.name, *s.x, s.extent, s.o, elem)
-		if g.Precision == TF32 {
-			for i, v := range *s.x {
-				(*s.x)[i] = nearestTF32(v, g.Unit == WGMMA)
-			}
-		}
+		e.operand(t, s, elem, func() float64 { return nearest(elem, r.NormFloat64()) })
 	}
 	for _, name := range g.Epilogue.Params {
 		elem, n := e.result(name)
@@ -107,26 +116,36 @@ func prepare(t *testing.T, g Gemm, o Options) *emulated {
 	return e
 }
 
-// operand puts a matrix into memory, with nothing between the rows, and splits it where the precision has planes.
-func (e *emulated) operand(t *testing.T, name string, x []float64, extent int, o Operand, elem ir.FloatKind) {
-	rows, cols := extent, e.g.K
-	at := func(r, c int) float64 { return x[r*cols+c] }
-	if o.MNMajor {
+// operand puts random matrices into memory, with nothing between the rows, and splits them where the precision has planes.
+func (e *emulated) operand(t *testing.T, s operandSide, elem ir.FloatKind, random func() float64) {
+	rows, cols := s.extent, e.g.K
+	if s.o.MNMajor {
 		rows, cols = cols, rows
-		at = func(r, c int) float64 { return x[c*rows+r] }
 	}
-	size := elemSize(elem)
-	b := e.memory.Alloc(rows * o.Pitch * size)
-	for r := range rows {
-		row := make([]float64, cols)
-		for c := range row {
-			row[c] = at(r, c)
+	last := 0
+	for i := range e.g.matrices() {
+		last = max(last, e.matrix(s, i))
+	}
+	n, size := last+rows*s.o.Pitch, elemSize(elem)
+	*s.x = make([]float64, n)
+	b := e.memory.Alloc(n * size)
+	e.places[s.name] = b
+	for i := range e.g.matrices() {
+		for at := range rows * cols {
+			at = e.matrix(s, i) + at/cols*s.o.Pitch + at%cols
+			if b.Written(at * size) { // matrices that several products share
+				continue
+			}
+			x := random()
+			b.Write(at*size, encode(elem, []float64{x}))
+			if e.g.Precision == TF32 {
+				x = nearestTF32(x, e.g.Unit == WGMMA)
+			}
+			(*s.x)[at] = x
 		}
-		b.Write(r*o.Pitch*size, encode(elem, row))
 	}
-	e.places[name] = b
 	if _, planes := e.g.elem(); planes > 1 {
-		e.split(t, name, b, rows, cols, o.Pitch)
+		e.split(t, s.name, b, rows, cols, s.o.Pitch)
 	}
 }
 
@@ -157,7 +176,7 @@ func (e *emulated) result(name string) (ir.FloatKind, int) {
 	case "sums":
 		return ir.F32, ceil(e.g.M, e.g.SumRows()) * e.g.N
 	}
-	return e.o.Out, e.g.M * e.g.N
+	return e.o.Out, e.g.matrices() * e.g.M * e.g.N
 }
 
 // kernels builds the product's kernels.
@@ -170,7 +189,7 @@ func (e *emulated) kernels(t *testing.T, d Device) []*Kernel {
 		sum, err := e.g.SumParts(ir.NewBuilder(c, nil), d)
 		require.NoError(t, err)
 		all = append(all, sum)
-		e.places["partials"] = e.memory.Alloc(4 * e.g.SplitK * e.g.M * e.g.N)
+		e.places["partials"] = e.memory.Alloc(4 * e.g.SplitK * e.g.matrices() * e.g.M * e.g.N)
 	}
 	for _, k := range all {
 		require.NoError(t, ir.Verify(c, k.Op))
@@ -187,8 +206,11 @@ func (e *emulated) params(k *Kernel) []any {
 			params = append(params, b.Base)
 			continue
 		}
-		params = append(params, &emulate.TensorMap{Element: p.Map.Element, Base: b.Base, Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch},
-			Box: p.Map.Box[:], Swizzle: 128})
+		m := &emulate.TensorMap{Element: p.Map.Element, Base: b.Base, Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
+		for _, o := range p.Map.Outer {
+			m.Dims, m.Strides, m.Box = append(m.Dims, o.Size), append(m.Strides, o.Pitch), append(m.Box, 1)
+		}
+		params = append(params, m)
 	}
 	return params
 }
@@ -245,11 +267,13 @@ func (e *emulated) reference(tolerance float64) (want, slack map[string][]float6
 		_, n := e.result(name)
 		want[name], slack[name] = make([]float64, n), make([]float64, n)
 	}
-	for i := range g.M * g.N {
-		row, col := i/g.N, i%g.N
+	sides := e.sides()
+	for i := range g.matrices() * g.M * g.N {
+		row, col := i/g.N%g.M, i%g.N
 		x, size := 0.0, 1e-6
+		a, b := e.a[e.matrix(sides[0], i/(g.M*g.N)):], e.b[e.matrix(sides[1], i/(g.M*g.N)):]
 		for k := range g.K {
-			p := e.a[row*g.K+k] * e.b[col*g.K+k]
+			p := a[sides[0].at(row, k)] * b[sides[1].at(col, k)]
 			x += p
 			size += math.Abs(p)
 		}
@@ -410,7 +434,67 @@ func products() []product {
 			add(g, layout, halfOptions, 1, 17, 8)
 		}
 	}
-	return all
+	return append(all, batches()...)
+}
+
+// batches is products of several matrices: of two dimensions, in one of which all share an operand.
+func batches() []product {
+	var all []product
+	for _, g := range []Gemm{
+		{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, SplitK: 1}, {Precision: BF16, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1},
+		{Precision: TF32, Unit: MMA, Target: ptx.SM89, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 2},
+		{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, Cluster: 1, SplitK: 1, Pingpong: true},
+		{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, Cluster: 2, SplitK: 1},
+		{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, Cluster: 1, SplitK: 2},
+	} {
+		for _, layout := range []string{"nt", "tn"} {
+			p := product{g: with(g, layout, 40, 50, 2*g.BK+8), o: Options{Out: ir.F32, Residual: true}, tolerance: 4e-6}
+			a, b := 40*p.g.A.Pitch, 50*p.g.B.Pitch
+			if layout == "tn" {
+				a, b = p.g.K*p.g.A.Pitch, p.g.K*p.g.B.Pitch
+			}
+			p.g.Batch = []Batch{{Size: 2, A: 3 * a, B: b}, {Size: 3, A: a}}
+			p.g.Epilogue = Standard(p.o)
+			p.name = p.g.Name() + "_" + layout + "_" + g.Target
+			all = append(all, p)
+		}
+	}
+	// Operands that start anywhere: one element late.
+	p := product{g: with(Gemm{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, SplitK: 1}, "nt", 40, 50, 24), o: plainOptions, tolerance: 1e-6}
+	p.g.Batch = []Batch{{Size: 3, A: 40*p.g.A.Pitch + 1, B: 50*p.g.B.Pitch + 3}}
+	p.g.Epilogue, p.g.Unaligned = Standard(p.o), [2]bool{true, true}
+	p.name = p.g.Name() + "_unaligned"
+	return append(all, p)
+}
+
+// Copies and transpositions at odd sizes.
+func TestCopyEmulated(t *testing.T) {
+	for _, size := range []int{2, 4} {
+		for _, transposed := range []bool{false, true} {
+			c := Copy{Rows: 45, Cols: 71, Pitch: 73, Size: size, Transposed: transposed, OutPitch: 80, Target: ptx.SM80}
+			k, err := c.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil))
+			require.NoError(t, err)
+			m := &emulate.Memory{}
+			from, to := m.Alloc(c.Rows*c.Pitch*size), m.Alloc(int(c.Bytes()))
+			at := func(row, col int) int { return (row*c.Pitch + col) * size }
+			for row := range c.Rows {
+				for col := range c.Cols {
+					from.Write(at(row, col), binary.LittleEndian.AppendUint32(nil, uint32(row*1000+col))[:size])
+				}
+			}
+			require.NoError(t, emulate.Launch(m, k.Op, k.Grid, from.Base, to.Base))
+			for row := range c.Rows {
+				for col := range c.Cols {
+					out := (row*c.OutPitch + col) * size
+					if transposed {
+						out = (col*c.OutPitch + row) * size
+					}
+					require.True(t, to.Written(out))
+					require.Equal(t, from.Data[at(row, col):at(row, col)+size], to.Data[out:out+size])
+				}
+			}
+		}
+	}
 }
 
 // wgmmaTemplates is the shapes of the Hopper kernels.
