@@ -56,7 +56,7 @@ func templates() []Gemm {
 	return all
 }
 
-// Every template is assembled for its target as the golden table says: registers, and no spills or warnings, of which the
+// Every template is assembled for its target as the golden table says: registers, spills (none in products) and warnings, of which the
 // serialized matrix products (C75xx) would cost most. Registers are those of the assembler that the table names; another
 // version is held to the rest.
 func TestPTXAS(t *testing.T) {
