@@ -114,8 +114,8 @@ func (r *referrer) op(op *ir.Op) *ir.Value {
 // partial is the partial results of a reduction over rows: those are padded to whole panels, and each panel is reduced.
 func (r *referrer) partial(t tensor) *ir.Value {
 	f, b, red := r.f, r.b, t.sum
-	x := r.value(red.Operand(0), f.g.operand[red])
-	whole := f.tensorOf(red.Operand(0), f.g.operand[red], nil)
+	x, ds := r.inOrder(r.value(red.Operand(0), f.g.operand[red]), f.g.operand[red])
+	whole := f.tensorOf(red.Operand(0), ds, nil)
 	x = b.ReshapeTo(x, whole.shape...)
 	var order []int64
 	var shape []int64
@@ -142,4 +142,28 @@ func (r *referrer) partial(t tensor) *ir.Value {
 	split := slices.Concat(shape[:axis], []int64{n, panel}, shape[axis+1:])
 	x = b.ReshapeTo(x, split...)
 	return b.Create(red.Def(), []*ir.Value{x}, ir.NamedAttr{Name: "axes", Value: b.Ctx.I64s(int64(axis + 1))}).Result(0)
+}
+
+// inOrder is a value with its atoms in the order in which the kernel goes over them: panels are of rows in that order.
+func (r *referrer) inOrder(x *ir.Value, ds dims) (*ir.Value, dims) {
+	place := map[atom]int{}
+	for _, a := range r.f.axes {
+		for _, atom := range a.atoms {
+			place[atom] = len(place)
+		}
+	}
+	flat := r.f.g.dom.flat(ds)
+	perm, shape := make([]int64, len(flat)), make([]int64, len(flat))
+	for i, a := range flat {
+		perm[i], shape[i] = int64(i), r.f.g.dom.size[a]
+	}
+	slices.SortFunc(perm, func(i, j int64) int { return place[flat[i]] - place[flat[j]] })
+	if slices.IsSorted(perm) {
+		return x, ds
+	}
+	sorted := make(dims, len(perm))
+	for i, p := range perm {
+		sorted[i] = []atom{flat[p]}
+	}
+	return r.b.Transpose(r.b.ReshapeTo(x, shape...), perm), sorted
 }
