@@ -48,7 +48,7 @@ func (w *writer) reshape(v, from, to string) string {
 }
 
 func (w *writer) step() {
-	switch w.IntN(9) {
+	switch w.IntN(10) {
 	case 0:
 		w.keep(w.line("blu.tanh %s : (%s) -> %s", w.any(), t46, t46))
 	case 1, 2:
@@ -67,13 +67,26 @@ func (w *writer) step() {
 		own := w.line("dtms.reduce_scatter %s {group = \"world\", ranks = 2 : i64} : (tensor<2x2x6xf32>) -> tensor<2x6xf32>", blocks)
 		less := w.line("blu.tanh %s : (tensor<2x6xf32>) -> tensor<2x6xf32>", own)
 		w.keep(w.line("blu.concat %s, %s {axis = 0 : i64} : (tensor<2x6xf32>, tensor<2x6xf32>) -> %s", less, own, t46))
-	case 6, 7:
+	case 6:
+		w.halves()
+	case 7, 8:
 		w.start()
 	default:
 		if len(w.pending) > 0 {
 			w.wait(w.IntN(len(w.pending)))
 		}
 	}
+}
+
+// halves puts together what comes of a value and what another rank has, with work on something else meanwhile.
+func (w *writer) halves() {
+	const half = "tensor<2x6xf32>"
+	own := w.line("blu.slice %s {limits = array<i64: 2, 6>, starts = array<i64: 0, 0>, steps = array<i64: 1, 1>} : (%s) -> %s", w.any(), t46, half)
+	f := w.line("dtms.start %s {group = \"cp\", op = \"permute\", ranks = 2 : i64, shift = 1 : i64} : (%s) -> %s", own, half, half)
+	w.keep(w.line("blu.tanh %s : (%s) -> %s", w.any(), t46, t46))
+	other := w.line("dtms.wait %s, %s : (%s, %s) -> %s", f, own, half, half, half)
+	less := w.line("blu.tanh %s : (%s) -> %s", own, half, half)
+	w.keep(w.line("blu.concat %s, %s {axis = 0 : i64} : (%s, %s) -> %s", other, less, half, half, t46))
 }
 
 func (w *writer) start() {

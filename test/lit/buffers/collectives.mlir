@@ -92,3 +92,21 @@ func.func @columns(%a: tensor<4x6xf32> {blu.input = "a"}) -> (tensor<4x2xf32> {b
   %o = dtms.permute %s {group = "cp", ranks = 2 : i64, shift = -1 : i64} : (tensor<4x2xf32>) -> tensor<4x2xf32>
   func.return %o : (tensor<4x2xf32>) -> ()
 }
+
+// A part of a new state is written from the start on, so not there while someone reads what the state was.
+// CHECK-LABEL: func.func @parts
+// CHECK:         %[[D:.*]] = mem.buffer {offset = 0 : i64, space = "arena"} : () -> memref<4x6xf32>
+// CHECK:         %[[PART:.*]] = mem.view %[[D]]
+// CHECK:         mem.collective %{{.*}}, %[[PART]] {group = "cp"
+// CHECK:         %[[G:.*]] = mem.buffer {name = "g", space = "state"}
+// CHECK:         tile.launch %[[G]]
+// CHECK-NEXT:    mem.wait
+// CHECK:         mem.copy %[[D]], %[[G]]
+func.func @parts(%g: tensor<4x6xf32> {blu.state = @g}, %a: tensor<4x6xf32> {blu.input = "a"}) -> (tensor<4x6xf32> {blu.state = @g}, tensor<4x6xf32> {blu.output = "o"}) {
+  %s = blu.slice %a {limits = array<i64: 2, 6>, starts = array<i64: 0, 0>, steps = array<i64: 1, 1>} : (tensor<4x6xf32>) -> tensor<2x6xf32>
+  %f = dtms.start %s {group = "cp", op = "permute", ranks = 2 : i64, shift = 1 : i64} : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %o = tile.launch %g {kernel = @shift} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %w = dtms.wait %f, %s : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<2x6xf32>
+  %n = blu.concat %w, %s {axis = 0 : i64} : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<4x6xf32>
+  func.return %n, %o : (tensor<4x6xf32>, tensor<4x6xf32>) -> ()
+}
