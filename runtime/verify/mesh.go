@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 
 	"blutrain/artifact"
 	"blutrain/dialects"
+	"blutrain/dialects/blu"
 	"blutrain/formats"
 	"blutrain/ir"
 	"blutrain/runtime"
@@ -29,7 +31,7 @@ const micros = 2
 // evaluation. The ranks of a row get micro-batches of their own, the reference gets them one after the other. States that are cut into
 // shards are put together; those that every rank has must be the same bits on all.
 func Mesh(ctx context.Context, a *artifact.Artifact, device string, dp, cp int, o runtime.Options, tolerance float64, seed uint64) ([]Row, error) {
-	whole, err := Whole(a)
+	whole, ignored, err := Whole(a)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +40,7 @@ func Mesh(ctx context.Context, a *artifact.Artifact, device string, dp, cp int, 
 		return nil, fmt.Errorf("the step of one rank: %w", err)
 	}
 	c := &meshCheck{artifact: a, reference: p.(ref.Program), dp: dp, tolerance: tolerance, random: rand.New(rand.NewPCG(seed, 0))}
-	if err := c.prepare(seed); err != nil {
+	if err := c.prepare(seed, ignored); err != nil {
 		return nil, err
 	}
 	want, err := c.one(nil)
@@ -57,28 +59,34 @@ func Mesh(ctx context.Context, a *artifact.Artifact, device string, dp, cp int, 
 	return c.compare(want, got)
 }
 
-// Whole is the artifact of one rank alone that a mesh's artifact carries, for the reference device.
-func Whole(a *artifact.Artifact) (*artifact.Artifact, error) {
+// Whole is the artifact of one rank alone that a mesh's artifact carries, for the reference device, and the targets that its losses
+// ignore.
+func Whole(a *artifact.Artifact) (whole *artifact.Artifact, ignored []int64, err error) {
 	if a.Manifest.Mesh == nil || a.Manifest.Train == nil {
-		return nil, fmt.Errorf("model %s was not compiled for training on a mesh of ranks: compile it with bluc compile --mesh", a.Manifest.Model)
+		return nil, nil, fmt.Errorf("model %s was not compiled for training on a mesh of ranks: compile it with bluc compile --mesh", a.Manifest.Model)
 	}
 	text, ok := a.File(artifact.ReferenceName)
 	if !ok {
-		return nil, fmt.Errorf("the artifact has no %s", artifact.ReferenceName)
+		return nil, nil, fmt.Errorf("the artifact has no %s", artifact.ReferenceName)
 	}
 	c := dialects.NewContext()
 	module, err := ir.Parse(c, artifact.ReferenceName, text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	inner := ir.LookupSymbol(module, WholeModule)
 	if inner == nil || inner.Body() == nil {
-		return nil, fmt.Errorf("%s has no module @%s with the functions of one rank: compile the model again", artifact.ReferenceName, WholeModule)
+		return nil, nil, fmt.Errorf("%s has no module @%s with the functions of one rank: compile the model again", artifact.ReferenceName, WholeModule)
 	}
 	inner.Remove()
+	ir.WalkPost(inner, func(op *ir.Op) {
+		if op.Is(blu.CrossEntropy) && !slices.Contains(ignored, op.Attrs().IntOr("ignore", 0)) {
+			ignored = append(ignored, op.Attrs().IntOr("ignore", 0))
+		}
+	})
 	m := wholeManifest(a.Manifest)
 	program := ir.Print(inner, ir.PrintOptions{Locations: true, ElideAbove: -1})
-	return &artifact.Artifact{Manifest: m, Files: []artifact.File{{Name: artifact.ReferenceName, Data: program}}}, nil
+	return &artifact.Artifact{Manifest: m, Files: []artifact.File{{Name: artifact.ReferenceName, Data: program}}}, ignored, nil
 }
 
 // wholeManifest describes the program of one rank: states in one piece, and no function or scalar that is about ranks.
@@ -122,7 +130,7 @@ type found struct {
 }
 
 // prepare makes up the states before the step, which are those of one rank, and the batches.
-func (c *meshCheck) prepare(seed uint64) (err error) {
+func (c *meshCheck) prepare(seed uint64, ignored []int64) (err error) {
 	if _, err := c.reference.Call("init", nil, runtime.Scalars{"seed": float64(seed)}); err != nil {
 		return err
 	}
@@ -136,10 +144,24 @@ func (c *meshCheck) prepare(seed uint64) (err error) {
 	c.batches = make([][]map[string]runtime.Array, micros)
 	for i := range c.batches {
 		for range c.dp {
-			c.batches[i] = append(c.batches[i], synthetic.Inputs(c.reference.Manifest(), f, c.random))
+			in := synthetic.Inputs(c.reference.Manifest(), f, c.random)
+			if targets, ok := in["targets"]; ok && len(ignored) == 1 && targets.DType == formats.I32 {
+				c.ignore(targets.Data, int32(ignored[0]))
+			}
+			c.batches[i] = append(c.batches[i], in)
 		}
 	}
 	return nil
+}
+
+// ignore makes some targets count for nothing: in each batch another share of them, so that the ranks' counts are unequal.
+func (c *meshCheck) ignore(targets []byte, value int32) {
+	share := 0.5 * c.random.Float64()
+	for i := 0; i < len(targets); i += 4 {
+		if c.random.Float64() < share {
+			binary.LittleEndian.PutUint32(targets[i:], uint32(value))
+		}
+	}
 }
 
 // states reads all states of a program.
