@@ -2,6 +2,7 @@ package blublas
 
 import (
 	"fmt"
+	"slices"
 
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
@@ -50,6 +51,37 @@ type Gemm struct {
 	Cluster   int     // blocks along M that share B by multicast (WGMMA)
 	SplitK    int     // parts of K, summed in fixed order by a second kernel
 	Epilogue  Epilogue
+	Guard     Guard // when it runs at all
+}
+
+// Guard is a condition that a kernel looks at before it does anything: a word in memory, its last parameter.
+type Guard int
+
+const (
+	Always    Guard = iota
+	WhenClear       // the word is 0
+	WhenSet         // it is not
+)
+
+// open gives, inside a kernel, n where the guard lets it run, else 0; the word is the last of the parameters.
+func (g Guard) open(b *ptx.Builder, params []*ir.Value, n *ir.Value) *ir.Value {
+	if g == Always {
+		return n
+	}
+	word := b.Load(params[len(params)-1], b.Ctx.I32(), 1, ptx.Access{Space: "global"})
+	clear := b.Compare("eq", word, b.I32(0))
+	if g == WhenSet {
+		return b.Select(clear, b.I32(0), n)
+	}
+	return b.Select(clear, n, b.I32(0))
+}
+
+// params is the names of a kernel's last parameters, after those of its operands.
+func (g Gemm) params(e Epilogue) []string {
+	if g.Guard == Always {
+		return e.Params
+	}
+	return append(slices.Clone(e.Params), "flag")
 }
 
 // Batch is a dimension of a batch: how many products, and how far the matrices of A and B are apart, in elements; 0 where
@@ -66,6 +98,11 @@ func (g Gemm) matrices() int {
 		n *= b.Size
 	}
 	return n
+}
+
+// PartialBytes is the size of the products of all parts of K.
+func (g Gemm) PartialBytes() int64 {
+	return 4 * int64(g.SplitK) * int64(g.matrices()) * int64(g.M) * int64(g.N)
 }
 
 // Device is what Check and Cost know of a GPU.
@@ -151,6 +188,9 @@ func (g Gemm) Name() string {
 	}
 	if g.Pingpong {
 		name += "_pp"
+	}
+	if g.Guard != Always {
+		name += fmt.Sprintf("_g%d", g.Guard)
 	}
 	if g.SplitK > 1 {
 		name += fmt.Sprintf("_k%d", g.SplitK)

@@ -55,9 +55,9 @@ func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
 	s := &simt{Gemm: g, steps: g.depth() / g.BK, bufferSize: 4 * g.BK * (g.BM + g.BN)}
 	k := &Kernel{Name: g.Name(), Threads: simtThreads, Cluster: 1, Shared: 2 * s.bufferSize, Params: []Param{{Name: "a"}, {Name: "b"}}}
 	k.Grid = ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices()
-	names := g.Epilogue.Params
+	names := g.params(g.Epilogue)
 	if g.SplitK > 1 {
-		names = partials.Params
+		names = g.params(partials)
 	}
 	types := []ir.Type{at.Ctx.I64(), at.Ctx.I64()}
 	for _, name := range names {
@@ -71,9 +71,15 @@ func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
 	s.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: g.Target, Threads: simtThreads, BlocksPerSM: perSM, Shared: k.Shared}, types...)
 	k.Op = s.b.Kernel
 	args := k.Op.Body().Args()
-	s.prologue(args)
-	acc := s.multiply()
-	s.store(acc, args[2:])
+	work := func() {
+		s.prologue(args)
+		s.store(s.multiply(), args[2:])
+	}
+	if g.Guard == Always {
+		work()
+	} else {
+		s.b.If(s.b.Compare("ne", g.Guard.open(s.b, args, s.b.I32(1)), s.b.I32(0)), true, work, nil)
+	}
 	s.b.Do(ptx.Return, nil)
 	return k
 }

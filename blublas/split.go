@@ -20,8 +20,19 @@ type Split struct {
 	Rows, Cols int
 	Pitch      int // elements from row to row of the matrix
 	PlanePitch int // and of the planes
+	Guard      Vectors
 	Target     string
 }
+
+// Vectors says along what the numbers lie that one result of a product is made of: their magnitudes may differ as they
+// like, those of different results may not.
+type Vectors int
+
+const (
+	Unguarded Vectors = iota
+	InRows            // each row goes into a result of its own
+	InColumns
+)
 
 // BlockEdge is how many rows and columns share a scale.
 const BlockEdge = 64
@@ -43,7 +54,16 @@ func (s Split) Planes() int {
 	return planes
 }
 
-// Build makes the kernel. Parameters: matrix, planes from the largest part on, scales (FP16x3).
+// Maxima is how many largest magnitudes a guarded split writes: along K one for each 64 numbers of every row, or column.
+func (s Split) Maxima() (vectors, blocks int) {
+	if s.Guard == InColumns {
+		return s.Cols, ceil(s.Rows, BlockEdge)
+	}
+	return s.Rows, ceil(s.Cols, BlockEdge)
+}
+
+// Build makes the kernel. Parameters: matrix, planes from the largest part on, scales (FP16x3), and where it is guarded the
+// largest magnitudes.
 func (s Split) Build(at *ir.Builder) (*Kernel, error) {
 	if s.Planes() < 2 {
 		return nil, fmt.Errorf("split %dx%d: %s has no planes", s.Rows, s.Cols, s.Precision)
@@ -51,7 +71,7 @@ func (s Split) Build(at *ir.Builder) (*Kernel, error) {
 	if s.Pitch < s.Cols || s.PlanePitch < s.Cols || uint64(s.Rows)*uint64(max(s.Pitch, s.PlanePitch)) >= 1<<32 {
 		return nil, fmt.Errorf("split %dx%d: rows %d and %d apart", s.Rows, s.Cols, s.Pitch, s.PlanePitch)
 	}
-	k := &Kernel{Name: symbol(fmt.Sprintf("split_%s_%dx%d_p%d_%d", s.Precision, s.Rows, s.Cols, s.Pitch, s.PlanePitch)), Grid: s.ScaleCount(), Threads: 256,
+	k := &Kernel{Name: symbol(fmt.Sprintf("split_%s_%dx%d_p%d_%d_g%d", s.Precision, s.Rows, s.Cols, s.Pitch, s.PlanePitch, s.Guard)), Grid: s.ScaleCount(), Threads: 256,
 		Cluster: 1, Shared: 64, Params: []Param{{Name: "x"}}}
 	types := []ir.Type{at.Ctx.I64()}
 	add := func(name string) {
@@ -63,6 +83,10 @@ func (s Split) Build(at *ir.Builder) (*Kernel, error) {
 	}
 	if s.Precision == FP16x3 {
 		add("scales")
+		if s.Guard != Unguarded {
+			add("maxima")
+			k.Shared = columnWords + 4*8*BlockEdge
+		}
 	}
 	b := ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: s.Target, Threads: k.Threads, Shared: k.Shared}, types...)
 	k.Op = b.Kernel
@@ -78,7 +102,7 @@ func (s Split) build(b *ptx.Builder, args []*ir.Value) {
 	warp, lane := b.DivI(tid, 32), b.Binary(ptx.And, tid, b.I32(31))
 	row := b.Add(b.MulI(bandRow, BlockEdge), warp)
 	col := b.Add(b.MulI(bandCol, BlockEdge), lane)
-	var xs, inside []*ir.Value
+	var xs, inside, magnitudes []*ir.Value
 	largest := b.I32(0)
 	for i := range 16 {
 		r, c := b.AddI(row, i/2*8), b.AddI(col, i%2*32)
@@ -87,11 +111,15 @@ func (s Split) build(b *ptx.Builder, args []*ir.Value) {
 		x := b.Load(address, b.Ctx.F32(), 1, ptx.Access{Space: "global", If: in, Cache: "nc"})
 		xs, inside = append(xs, x), append(inside, in)
 		magnitude := b.Binary(ptx.And, b.Bitcast(x, b.Ctx.I32()), b.I32(0x7FFFFFFF))
+		magnitudes = append(magnitudes, magnitude)
 		finite := b.Compare("lo", magnitude, b.I32(0x7F800000))
 		largest = b.Binary(ptx.Max, largest, b.Select(finite, magnitude, b.I32(0)))
 	}
 	if s.Precision == FP16x3 {
 		field := s.blockExponent(b, largest, warp, lane)
+		if s.Guard != Unguarded {
+			s.maxima(b, magnitudes, warp, lane, tid, bandRow, bandCol, row, args[4])
+		}
 		up := b.Bitcast(b.Binary(ptx.Shl, b.Sub(b.I32(topExponent+127), field), b.I32(23)), b.Ctx.F32())
 		xs = each(xs, func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, up) })
 		down := b.Bitcast(b.Binary(ptx.Shl, b.AddI(field, 127-topExponent), b.I32(23)), b.Ctx.F32())
@@ -120,6 +148,48 @@ func (s Split) blockExponent(b *ptx.Builder, largest, warp, lane *ir.Value) *ir.
 	}
 	field := b.Binary(ptx.Shr, largest, b.I32(23))
 	return b.Min(b.Binary(ptx.Max, field, b.I32(leastField)), b.I32(mostField))
+}
+
+// columnWords is where a split has its warps' largest magnitudes of columns in shared memory, behind a word for each warp.
+const columnWords = 64
+
+// maxima writes the largest magnitude of each row, or column, of a block: all of those along K follow each other.
+func (s Split) maxima(b *ptx.Builder, magnitudes []*ir.Value, warp, lane, tid, bandRow, bandCol, row, to *ir.Value) {
+	greater := func(x, y *ir.Value) *ir.Value { return b.Binary(ptx.Max, x, y) }
+	if s.Guard == InRows {
+		for i := 0; i < len(magnitudes); i += 2 {
+			m := greater(magnitudes[i], magnitudes[i+1])
+			for d := 16; d > 0; d /= 2 {
+				m = greater(m, b.Do(ptx.Shuffle, []*ir.Value{m, b.I32(d)}, "mode", "bfly").Result(0))
+			}
+			r := b.AddI(row, i/2*8)
+			in := b.And(b.Compare("lo", r, b.I32(s.Rows)), b.Compare("eq", lane, b.I32(0)))
+			b.Store(b.MulWide(b.Add(b.MulI(bandCol, s.Rows), r), 4, to), m, ptx.Access{Space: "global", If: in})
+		}
+		return
+	}
+	shared := b.SharedBase()
+	for half := range 2 {
+		m := magnitudes[half]
+		for i := half + 2; i < len(magnitudes); i += 2 {
+			m = greater(m, magnitudes[i])
+		}
+		b.Store(b.Add(shared, b.MulI(b.Add(b.MulI(warp, BlockEdge), lane), 4)), m, ptx.Access{Space: "shared", Offset: columnWords + 4*32*half})
+	}
+	b.Do(ptx.Sync, nil)
+	column := b.Binary(ptx.And, tid, b.I32(BlockEdge-1))
+	m := b.I32(0)
+	for w := range 8 {
+		m = greater(m, b.Load(b.Add(shared, b.MulI(column, 4)), b.Ctx.I32(), 1, ptx.Access{Space: "shared", Offset: columnWords + 4*BlockEdge*w}))
+	}
+	c := b.Add(b.MulI(bandCol, BlockEdge), column)
+	in := b.And(b.Compare("lo", c, b.I32(s.Cols)), b.Compare("lo", tid, b.I32(BlockEdge)))
+	b.Store(b.MulWide(b.Add(b.MulI(bandRow, s.Cols), c), 4, to), m, ptx.Access{Space: "global", If: in})
+}
+
+// Seconds predicts the time: each number is read once and its planes are written.
+func (s Split) Seconds(d Device) float64 {
+	return launch + float64(s.Rows)*float64(s.Cols)*float64(4+2*s.Planes())/(0.85*d.Bandwidth)
 }
 
 // planes splits a number: the nearest 16-bit one, the nearest to what it left, and so on; nothing is left of infinities,

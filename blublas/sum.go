@@ -22,7 +22,7 @@ func (g Gemm) SumParts(at *ir.Builder, d Device) (*Kernel, error) {
 	k := &Kernel{Name: symbol("sum_" + g.Name()), Threads: threads, Cluster: 1, Grid: ceil(g.matrices()*g.M*perRow, threads),
 		Params: []Param{{Name: "partials"}}}
 	types := []ir.Type{at.Ctx.I64()}
-	for _, name := range g.Epilogue.Params {
+	for _, name := range g.params(g.Epilogue) {
 		k.Params = append(k.Params, Param{Name: name})
 		types = append(types, at.Ctx.I64())
 	}
@@ -30,7 +30,7 @@ func (g Gemm) SumParts(at *ir.Builder, d Device) (*Kernel, error) {
 	k.Op = b.Kernel
 	args := k.Op.Body().Args()
 	index := b.Add(b.MulI(b.Special("ctaid.x"), threads), b.Special("tid.x"))
-	b.If(b.Compare("lo", index, b.I32(g.matrices()*g.M*perRow)), false, func() {
+	b.If(b.Compare("lo", index, g.Guard.open(b, args, b.I32(g.matrices()*g.M*perRow))), false, func() {
 		from := b.MulWide(index, 4*width, args[0])
 		var sum []*ir.Value
 		for s := range g.SplitK {

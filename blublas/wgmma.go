@@ -29,6 +29,7 @@ type wgmma struct {
 	warp, lane                     *ir.Value
 	rank                           *ir.Value // in the cluster; nil without one
 	first, stride                  *ir.Value // this cluster's first tile, and the distance to the next
+	end                            *ir.Value // the number of tiles, or 0
 }
 
 func (g Gemm) rowsPerConsumer() int {
@@ -118,11 +119,11 @@ func (w *wgmma) parameters(k *Kernel, c *ir.Context) []ir.Type {
 		add("a.scales", nil)
 		add("b.scales", nil)
 	}
+	e := w.Epilogue
 	if w.SplitK > 1 {
-		add("partials", nil)
-		return types
+		e = partials
 	}
-	for _, name := range w.Epilogue.Params {
+	for _, name := range w.params(e) {
 		add(name, nil)
 	}
 	return types
@@ -138,7 +139,10 @@ func (w *wgmma) takeParameters(args []*ir.Value) {
 	if w.Precision == FP16x3 {
 		w.scales = take(2)
 	}
-	w.epilogue = args
+	w.end = w.Guard.open(w.b, args, w.b.I32(w.tiles))
+	if w.epilogue = args; w.Guard != Always {
+		w.epilogue = args[:len(args)-1]
+	}
 }
 
 // prologue finds out who this thread is and makes the barriers.
@@ -228,7 +232,7 @@ func (w *wgmma) produce() {
 	}
 	elected := b.And(b.Compare("eq", w.warp, b.I32(0)), b.Compare("eq", w.lane, b.I32(0)))
 	b.If(elected, false, func() {
-		b.For(w.first, b.I32(w.tiles), w.stride, false, []*ir.Value{b.I32(0), b.I32(1)}, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
+		b.For(w.first, w.end, w.stride, false, []*ir.Value{b.I32(0), b.I32(1)}, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 			at := w.locate(number)
 			return b.For(b.I32(0), b.I32(w.steps), b.I32(1), false, ring, func(i *ir.Value, ring []*ir.Value) []*ir.Value {
 				stage, parity := ring[0], ring[1]
@@ -293,7 +297,7 @@ func (w *wgmma) consume() {
 	}
 	consumer := b.AddI(b.DivI(w.warp, 4), -1)
 	if !w.Pingpong {
-		b.For(w.first, b.I32(w.tiles), w.stride, true, []*ir.Value{b.I32(0), b.I32(0)}, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
+		b.For(w.first, w.end, w.stride, true, []*ir.Value{b.I32(0), b.I32(0)}, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 			at := w.locate(number)
 			acc, stage, parity := w.multiply(at, b.MulI(consumer, w.rowsPerConsumer()), ring[0], ring[1])
 			w.store(at, b.MulI(consumer, w.rowsPerConsumer()), consumer, acc)
@@ -306,7 +310,7 @@ func (w *wgmma) consume() {
 	stage, parity := w.next(b.I32(0), b.I32(0), w.steps)
 	ring := []*ir.Value{b.Select(second, stage, b.I32(0)), b.Select(second, parity, b.I32(0)), b.Binary(ptx.Xor, consumer, b.I32(1))}
 	first := b.Add(w.first, b.Select(second, w.stride, b.I32(0)))
-	b.For(first, b.I32(w.tiles), b.Add(w.stride, w.stride), true, ring, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
+	b.For(first, w.end, b.Add(w.stride, w.stride), true, ring, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 		at := w.locate(number)
 		mine, theirs := b.Add(w.base, b.MulI(consumer, 8)), b.Sub(b.AddI(w.base, 8), b.MulI(consumer, 8))
 		b.Do(ptx.BarrierWait, []*ir.Value{mine, ring[2]}, "offset", w.turn(0))

@@ -24,6 +24,7 @@ type match struct {
 	ops      []*ir.Op    // the epilogue
 	views    map[*ir.Op]view
 	g        blublas.Gemm
+	faithful bool   // precision fp32: planes may do what float32 does
 	steps    [2]int // the block of the general lowering
 	err      error  // of the epilogue, while it is written
 }
@@ -95,6 +96,7 @@ func (m *match) product() bool {
 		return false
 	}
 	m.g.Precision = precisionOf(op, lhs[0].Elem())
+	m.faithful = m.g.Precision == blublas.FP32Strict && op.Attrs().Str("precision") == "fp32" && len(m.g.Batch) == 0
 	return m.g.Precision != "" && m.g.M > 0 && m.g.N > 0 && m.g.K > 0
 }
 

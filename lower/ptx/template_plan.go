@@ -3,7 +3,6 @@ package ptx
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"blutrain/blublas"
 	"blutrain/dialects/exec"
@@ -21,6 +20,7 @@ type Options struct {
 type way struct {
 	g       blublas.Gemm
 	copies  [2]*blublas.Copy // of A and B; nil: as they are
+	planes  *planes          // nil: of the operands' own elements
 	seconds float64
 }
 
@@ -51,6 +51,44 @@ func (m *match) best(d blublas.Device) *way {
 		}
 	}
 	return best
+}
+
+// planes is a product of planes of float16, and what watches over it: where they don't hold what float32 does, the way's
+// product is computed instead.
+type planes struct {
+	g      blublas.Gemm
+	splits [2]blublas.Split
+}
+
+// inPlanes is the way by planes, or nil where there is none.
+func (m *match) inPlanes(d blublas.Device, otherwise *way) *way {
+	if !m.faithful || otherwise == nil {
+		return nil
+	}
+	p := &planes{g: m.g}
+	p.g.Precision, p.g.Unaligned = blublas.FP16x3, [2]bool{}
+	seconds := 0.0
+	for i, o := range []*blublas.Operand{&p.g.A, &p.g.B} {
+		s := blublas.Split{Precision: blublas.FP16x3, Rows: [2]int{m.g.M, m.g.N}[i], Cols: m.g.K, Pitch: o.Pitch, Guard: blublas.InRows, Target: d.Target}
+		if o.MNMajor {
+			s.Rows, s.Cols, s.Guard = s.Cols, s.Rows, blublas.InColumns
+		}
+		s.PlanePitch = padded(s.Cols, 2)
+		o.Pitch = s.PlanePitch
+		p.splits[i] = s
+		seconds += s.Seconds(d)
+	}
+	all := blublas.Candidates(p.g, d)
+	if len(all) == 0 {
+		return nil
+	}
+	p.g = all[0]
+	p.g.Guard = blublas.WhenClear
+	w := *otherwise
+	w.g.Guard, w.planes = blublas.WhenSet, p
+	const starts = 6 * 3e-6 // of the kernels that look at the numbers, and of the one that does nothing
+	w.seconds = seconds + p.g.Cost(d).Seconds + starts
+	return &w
 }
 
 // side is an operand as it is, or as a copy is.
@@ -96,6 +134,9 @@ func template(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, err
 	}
 	d := blublas.DeviceFor(o.Target)
 	w := m.best(d)
+	if p := m.inPlanes(d, w); p != nil && (p.seconds < w.seconds || o.Products == "templates") {
+		w = p
+	}
 	if w == nil || o.Products == "general" || o.Products != "templates" && m.g.Precision == blublas.FP32Strict && m.general(d) < w.seconds {
 		return false, nil
 	}
@@ -131,30 +172,77 @@ func (m *match) build(w *way, d blublas.Device) error {
 	for i, v := range m.used {
 		places[fmt.Sprint("ref.", i)] = exec.Param{Ref: c.refOf(v)}
 	}
-	batch := int64(1)
-	for _, b := range w.g.Batch {
-		batch *= int64(b.Size)
-	}
-	if w.g.SplitK > 1 {
-		places["partials"] = exec.Param{Ref: -1, Offset: c.take(4 * int64(w.g.SplitK) * batch * int64(w.g.M) * int64(w.g.N))}
-	}
-	k, err := w.g.Build(at, d)
-	if err != nil {
-		return m.kernel.Errorf("%v", err)
-	}
-	c.add(k, places)
-	if w.g.SplitK > 1 {
-		sum, err := w.g.SumParts(at, d)
-		if err != nil {
-			return m.kernel.Errorf("%v", err)
+	all := []blublas.Gemm{w.g}
+	if w.planes != nil {
+		if err := c.split(at, w.planes, places); err != nil {
+			return err
 		}
-		c.add(sum, places)
+		all = []blublas.Gemm{w.planes.g, w.g}
+	}
+	partials := int64(0)
+	for _, g := range all {
+		if g.SplitK > 1 {
+			partials = max(partials, g.PartialBytes())
+		}
+	}
+	places["partials"] = exec.Param{Ref: -1, Offset: c.take(partials)}
+	for _, g := range all {
+		if err := c.product(at, g, d, places); err != nil {
+			return err
+		}
 	}
 	if m.err != nil {
 		return m.err
 	}
 	c.finish()
 	m.kernel.Erase()
+	return nil
+}
+
+// product appends the kernels of a product.
+func (c *chain) product(at *ir.Builder, g blublas.Gemm, d blublas.Device, places map[string]exec.Param) error {
+	k, err := g.Build(at, d)
+	if err != nil {
+		return c.m.kernel.Errorf("%v", err)
+	}
+	c.add(k, places)
+	if g.SplitK < 2 {
+		return nil
+	}
+	if k, err = g.SumParts(at, d); err != nil {
+		return c.m.kernel.Errorf("%v", err)
+	}
+	c.add(k, places)
+	return nil
+}
+
+// split appends the kernels that write an operand's planes, and find out whether they hold what float32 does.
+func (c *chain) split(at *ir.Builder, p *planes, places map[string]exec.Param) error {
+	scratch := func(bytes int) exec.Param { return exec.Param{Ref: -1, Offset: c.take(int64(bytes))} }
+	var bands [2]blublas.Bands
+	for i, s := range p.splits {
+		vectors, blocks := s.Maxima()
+		bands[i] = blublas.Bands{Vectors: vectors, Blocks: blocks, Target: s.Target}
+	}
+	flags := scratch(4 * (bands[0].Count() + bands[1].Count()))
+	for i, s := range p.splits {
+		side := [2]string{"a", "b"}[i]
+		k, err := s.Build(at)
+		if err != nil {
+			return c.m.kernel.Errorf("%v", err)
+		}
+		mine := map[string]exec.Param{"x": places[side], "scales": scratch(4 * s.ScaleCount()), "maxima": scratch(4 * bands[i].Vectors * bands[i].Blocks)}
+		for n := range s.Planes() {
+			mine[fmt.Sprint("plane.", n)] = scratch(2 * s.Rows * s.PlanePitch)
+			places[fmt.Sprint(side, ".", n)] = mine[fmt.Sprint("plane.", n)]
+		}
+		places[side+".scales"] = mine["scales"]
+		c.add(k, mine)
+		mine["flags"] = exec.Param{Ref: -1, Offset: flags.Offset + int64(4*i*bands[0].Count())}
+		c.add(bands[i].Build(at), mine)
+	}
+	places["flag"] = scratch(4)
+	c.add(blublas.AnyFlag(at, bands[0].Count()+bands[1].Count(), p.g.Target), map[string]exec.Param{"flags": flags, "flag": places["flag"]})
 	return nil
 }
 
@@ -173,11 +261,10 @@ func (c *chain) take(bytes int64) int64 {
 func (c *chain) add(k *blublas.Kernel, places map[string]exec.Param) {
 	var params []ir.Attr
 	for _, p := range k.Params {
-		name, _, _ := strings.Cut(p.Name, ".")
-		if name == "ref" {
-			name = p.Name
+		at, ok := places[p.Name]
+		if !ok {
+			panic("lower/ptx: a template's parameter " + p.Name + " has no place")
 		}
-		at := places[name]
 		if p.Map != nil {
 			at.Map = mapOf(p.Map)
 		}

@@ -40,7 +40,7 @@ func TestProgramsInTheEmulator(t *testing.T) {
 		for _, p := range []struct {
 			precision, reference string
 			tolerance            float64 // of the norm of what differs, relative to that of what is right
-		}{{"fp32-strict", "fp32", 1e-5}, {"tf32", "fp32", 3e-3}, {"bf16", "bf16", 2e-2}} {
+		}{{"fp32", "fp32", 1e-5}, {"fp32-strict", "fp32", 1e-5}, {"tf32", "fp32", 3e-3}, {"bf16", "bf16", 2e-2}} {
 			for _, arch := range ptx.Targets {
 				for _, products := range []string{"auto", "templates"} {
 					if testing.Short() && (arch != ptx.SM90A || products == "auto") {
