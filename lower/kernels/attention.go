@@ -7,6 +7,7 @@ import (
 	"blutrain/dialects/arith"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
 // attentionSizes is the sizes of an attention: batch, query heads, key heads, queries, keys, features of keys and of
@@ -67,6 +68,9 @@ func (l *lowerer) attentionGradSpec(s *spec, op *ir.Op) {
 		w := &attentionWriter{l.start(s, []int64{a.b, a.hk}, []int64{1, 1}), a}
 		w.backward()
 		w.end()
+		if l.target.AttentionSteps {
+			w.kernel.SetAttr(share.ApartAttr, l.c.Unit())
+		}
 		return w.kernel
 	}
 }
@@ -78,7 +82,22 @@ type attentionWriter struct {
 
 // rowsAt loads a block of rows of a [batch, heads, positions, features] tensor.
 func (w *attentionWriter) rowsAt(ref, b, h, i *ir.Value, rows int64) *ir.Value {
-	return w.load(ref, []*ir.Value{b, h, i, w.number(0)}, 2, 3, rows, ref.Shape()[3])
+	return w.wide(w.load(ref, []*ir.Value{b, h, i, w.number(0)}, 2, 3, rows, ref.Shape()[3]))
+}
+
+// wide is a block in the type that is computed with: float32 where elements are narrower.
+func (w *attentionWriter) wide(x *ir.Value) *ir.Value { return w.cast(x, w.elem()) }
+
+func (w *attentionWriter) elem() ir.Type {
+	if e := w.ins[0].Elem(); !isNarrow(e) {
+		return e
+	}
+	return w.c.F32()
+}
+
+// put stores a block of rows of a [batch, heads, positions, features] tensor.
+func (w *attentionWriter) put(x, ref, b, h, i *ir.Value) {
+	w.store(w.cast(x, ref.Elem()), ref, []*ir.Value{b, h, i, w.number(0)}, 2, 3)
 }
 
 // visible is which keys of a block from j on the queries of a block from i on see.
@@ -100,7 +119,7 @@ func (w *attentionWriter) forward() {
 	a := w.a
 	b, h, i := w.axes[0], w.axes[1], w.axes[2]
 	hk := w.index(arith.Divsi, h, w.number(a.h/a.hk))
-	elem := w.ins[0].Elem()
+	elem := w.elem()
 	q := w.named("mul", w.rowsAt(w.ins[0], b, h, i, a.queries), w.constant(a.scale, elem))
 	m, one := w.clip(i, a.s, a.queries), w.number(1)
 	state := []*ir.Value{
@@ -138,7 +157,7 @@ func (w *attentionWriter) forward() {
 		state = w.loop(zero, w.number(a.t), keys, state, step(false))
 	}
 	total := w.named("select", w.compare("eq", state[1], w.constant(0, elem)), w.constant(1, elem), state[1])
-	w.store(w.named("div", state[2], total), w.outs[0], []*ir.Value{b, h, i, zero}, 2, 3)
+	w.put(w.named("div", state[2], total), w.outs[0], b, h, i)
 	lse := w.named("add", w.finite(state[0]), w.named("log", state[1]))
 	w.store(lse, w.outs[1], []*ir.Value{b, h, i}, 2, -1)
 }
@@ -148,7 +167,7 @@ func (w *attentionWriter) backward() {
 	b, hk := w.axes[0], w.axes[1]
 	zero, one, group := w.number(0), w.number(1), w.number(a.h/a.hk)
 	queries, keys := w.number(a.queries), w.number(a.keys)
-	elem := w.ins[0].Elem()
+	elem := w.elem()
 	h0 := w.index(arith.Muli, hk, group)
 	dq := w.typed(tile.Scratch, nil, w.c.MemRef([]int64{a.h / a.hk, a.s, a.d}, elem))
 	delta := w.typed(tile.Scratch, nil, w.c.MemRef([]int64{a.h / a.hk, a.s, 1}, elem))
@@ -173,7 +192,7 @@ func (w *attentionWriter) backward() {
 	})
 	each(func(g, h, i *ir.Value) {
 		x := w.load(dq, []*ir.Value{g, i, zero}, 1, 2, a.queries, a.d)
-		w.store(w.named("mul", x, w.constant(a.scale, elem)), w.outs[0], []*ir.Value{b, h, i, zero}, 2, 3)
+		w.put(w.named("mul", x, w.constant(a.scale, elem)), w.outs[0], b, h, i)
 	})
 }
 
@@ -181,7 +200,7 @@ func (w *attentionWriter) backward() {
 func (w *attentionWriter) keyBlock(b, hk, h0, j, dq, delta *ir.Value) {
 	a := w.a
 	zero, queries := w.number(0), w.number(a.queries)
-	elem := w.ins[0].Elem()
+	elem := w.elem()
 	k, v := w.rowsAt(w.ins[1], b, hk, j, a.keys), w.rowsAt(w.ins[2], b, hk, j, a.keys)
 	n := w.clip(j, a.t, a.keys)
 	grads := []*ir.Value{
@@ -222,6 +241,6 @@ func (w *attentionWriter) keyBlock(b, hk, h0, j, dq, delta *ir.Value) {
 		grads = w.loop(first, full, queries, grads, step(true))
 		return w.loop(full, end, queries, grads, step(false))
 	})
-	w.store(grads[0], w.outs[1], []*ir.Value{b, hk, j, zero}, 2, 3)
-	w.store(grads[1], w.outs[2], []*ir.Value{b, hk, j, zero}, 2, 3)
+	w.put(grads[0], w.outs[1], b, hk, j)
+	w.put(grads[1], w.outs[2], b, hk, j)
 }

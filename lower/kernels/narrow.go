@@ -1,20 +1,25 @@
 package kernels
 
 import (
+	"slices"
+
 	"blutrain/dialects/blu"
 	"blutrain/ir"
 )
 
 // roundProducts rounds what products of precision bf16 multiply: to bfloat16, to nearest with ties to even, and that is what
-// they read. Sums and results are float32. In attention q, k, v and do are rounded, and so is the argument of an activation
-// function, as the result of a product that is kept for the backward pass: both are computed in float32 from the rounded
-// values.
+// they read. Sums and results are float32. So is an activation function, but its argument, the result of a product that is
+// kept for the backward pass, is rounded. Attention is all of bfloat16: what it gives, products multiply next.
 //
 // It comes after the classifier was cut into chunks, so that of the gradient of all logits no more than a chunk is rounded
 // at a time.
 func (p *preparer) roundProducts(fn *ir.Op) {
-	r := &narrower{p: p, rounded: map[*ir.Value]*ir.Value{}}
+	r := &narrower{p: p, rounded: map[*ir.Value]*ir.Value{}, exacts: map[*ir.Value]bool{}}
 	for op := range fn.Body().Ops() {
+		if (op.Is(blu.Attention) || op.Is(blu.AttentionGrad)) && len(r.operands(op)) > 0 {
+			r.attention(op)
+			continue
+		}
 		for _, i := range r.operands(op) {
 			v := op.Operand(i)
 			if v.Elem() != ir.Type(p.b.Ctx.F32()) {
@@ -48,10 +53,67 @@ func (r *narrower) operands(op *ir.Op) []int {
 	case blu.Attention:
 		return []int{0, 1, 2}
 	case blu.AttentionGrad:
-		return []int{0, 1, 2, 5}
+		return []int{0, 1, 2, 3, 5}
 	}
 	return nil
 }
+
+// attention makes attention, or its gradient, one of bfloat16; what else uses its results gets them in float32.
+func (r *narrower) attention(op *ir.Op) {
+	b := r.p.b
+	operands, types := op.Operands(), op.ResultTypes()
+	for i, v := range operands {
+		if i != lseOperand {
+			operands[i] = r.round(v, op)
+		}
+	}
+	for i, v := range op.Results() {
+		if !(op.Is(blu.Attention) && i == 1) { // lse
+			types[i] = b.Ctx.Tensor(v.Shape(), b.Ctx.Float(ir.BF16))
+		}
+	}
+	b.Before(op).At(op.Loc())
+	narrow := r.p.again(op, operands, types)
+	sameTime(narrow[0], op)
+	wide := make([]*ir.Value, len(narrow))
+	for i, v := range narrow {
+		if wide[i] = v; types[i] != op.Result(i).Type() {
+			wide[i] = b.CastTo(v, b.Ctx.F32())
+			sameTime(wide[i], op)
+			r.rounded[wide[i]], r.exacts[wide[i]] = v, true
+		}
+	}
+	op.ReplaceWith(wide...)
+}
+
+// exact reports whether rounding changes nothing: whether a value consists of results of attention.
+func (r *narrower) exact(v *ir.Value) bool {
+	op := v.Op()
+	if op == nil || !op.Has(ir.View) && !op.Is(blu.Concat) {
+		return r.exacts[v]
+	}
+	return !slices.ContainsFunc(op.Operands(), func(v *ir.Value) bool { return !r.exact(v) })
+}
+
+// joined joins what is bfloat16 as such, and widens that for others.
+func (r *narrower) joined(op *ir.Op) *ir.Value {
+	parts := op.Operands()
+	for i, v := range parts {
+		parts[i] = r.round(v, op)
+	}
+	b, v := r.p.b, op.Result(0)
+	b.Before(op).At(op.Loc())
+	w := b.Concat(parts, op.Attrs().IntOr("axis", 0))
+	wide := b.CastTo(w, b.Ctx.F32())
+	sameTime(w, op)
+	sameTime(wide, op)
+	v.ReplaceAllUsesWith(wide)
+	r.rounded[v], r.rounded[wide], r.exacts[wide] = w, w, true
+	return w
+}
+
+// lseOperand is the operand of attention_grad that is a statistic, not a factor of products.
+const lseOperand = 4
 
 // fromProduct reports whether a value is the result of a product of precision bf16, perhaps with a bias.
 func fromProduct(v *ir.Value) bool {
@@ -71,6 +133,7 @@ func fromProduct(v *ir.Value) bool {
 type narrower struct {
 	p       *preparer
 	rounded map[*ir.Value]*ir.Value
+	exacts  map[*ir.Value]bool // those that rounding doesn't change
 }
 
 // round is v as bfloat16. Of a view, what it looks at is rounded, so that rounding is part of what computes it, and one for
@@ -81,6 +144,9 @@ func (r *narrower) round(v *ir.Value, user *ir.Op) *ir.Value {
 	}
 	b := r.p.b
 	op := v.Op()
+	if op != nil && op.Is(blu.Concat) && r.exact(v) {
+		return r.joined(op)
+	}
 	if op != nil && op.Has(ir.View) && (!op.Is(blu.Slice) || r.rounded[op.Operand(0)] != nil || r.alone(op.Operand(0))) {
 		base := r.round(op.Operand(0), user)
 		b.After(op).At(op.Loc())

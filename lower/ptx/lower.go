@@ -338,9 +338,10 @@ func Kernel(c *ir.Context, op *ir.Op, o Options) error { return kernel(c, op, o,
 // kernel lowers a kernel by a template where one is better, else the general way.
 func kernel(c *ir.Context, op *ir.Op, o Options, align []int64) error {
 	dropDead(op.Body())
-	done, err := template(c, op, o, align)
-	if done || err != nil {
-		return err
+	for _, by := range []func(*ir.Context, *ir.Op, Options, []int64) (bool, error){template, attention} {
+		if done, err := by(c, op, o, align); done || err != nil {
+			return err
+		}
 	}
 	return lower(c, op, o.Target, align)
 }

@@ -12,6 +12,10 @@ import (
 // Attr names the attribute of a kernel that lists the references which do share memory: input, output, input, output.
 const Attr = "tile.shared"
 
+// ApartAttr marks a kernel whose outputs are never in the place of inputs: a target computes it in several steps, the later of
+// which read the inputs again.
+const ApartAttr = "tile.apart"
+
 // Allowed reports whether argument in and argument out of a kernel may be the same memory. It must be that whatever is read
 // of the input is done with when the same elements of the output are written: a target may read where values are used and
 // write where they are computed. So each load is either of exactly the block that is stored, used no later than what
@@ -20,7 +24,7 @@ const Attr = "tile.shared"
 func Allowed(kernel *ir.Op, in, out int) bool {
 	body := kernel.Body()
 	src, dst := body.Arg(in), body.Arg(out)
-	if src.Type() != dst.Type() {
+	if src.Type() != dst.Type() || kernel.Attr(ApartAttr) != nil {
 		return false
 	}
 	store := OnlyStore(dst)

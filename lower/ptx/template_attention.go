@@ -1,0 +1,163 @@
+package ptx
+
+import (
+	"slices"
+
+	"blutrain/blublas"
+	"blutrain/dialects/blu"
+	"blutrain/dialects/builtin"
+	"blutrain/dialects/exec"
+	"blutrain/dialects/fn"
+	"blutrain/dialects/mem"
+	"blutrain/dialects/tile"
+	"blutrain/ir"
+	"blutrain/lower/share"
+)
+
+// referenceModule is where the functions are that kernels implement.
+const referenceModule = "reference"
+
+// attentionPrecisions is how the template computes attention at each precision. Three tf32 products hold 21 bits of each
+// operand: more than half of the tensor cores' speed in tf32 is given for results that are as near as float32's. fp32-strict
+// is what is missing: no tensor core multiplies float32.
+var attentionPrecisions = map[string]blublas.Precision{"fp32": blublas.TF32x3, "tf32": blublas.TF32, "bf16": blublas.BF16}
+
+// attention lowers a kernel that is attention, or its gradient, by the template, or reports that it should be lowered
+// otherwise. What a kernel computes is told by its reference, a single operation: its loops tell only how.
+func attention(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, error) {
+	op := implements(kernel)
+	if op == nil || o.Products == "general" {
+		return false, nil
+	}
+	a, ok := describe(op, kernel, o.Target, align)
+	if !ok {
+		return false, nil
+	}
+	d := blublas.DeviceFor(o.Target)
+	ins, outs := tile.Refs(kernel)
+	w := &chain{m: &match{l: &lowering{c: c, kernel: kernel}, kernel: kernel, refs: slices.Concat(ins, outs)}}
+	places := map[string]exec.Param{}
+	for i, name := range refNames(op) {
+		places[name] = exec.Param{Ref: i}
+	}
+	steps := attentionForward
+	if op.Is(blu.AttentionGrad) {
+		steps = attentionBackward
+		places["delta"] = exec.Param{Ref: -1, Offset: w.take(4 * int64(a.Batch*a.Heads*a.Queries))}
+	}
+	best := make([]blublas.Attention, len(steps))
+	for i, s := range steps {
+		var err error
+		if best[i], err = a.Best(s.kernel, d); err != nil {
+			return false, nil
+		}
+	}
+	at := ir.NewBuilder(c, nil).Before(kernel).At(kernel.Loc())
+	for i, s := range steps {
+		k, err := s.build(best[i], at, d)
+		if err != nil {
+			return true, kernel.Errorf("%v", err)
+		}
+		w.add(k, places)
+	}
+	w.finish()
+	kernel.Erase()
+	return true, nil
+}
+
+// attentionStep is one of the kernels of the template.
+type attentionStep struct {
+	kernel blublas.AttentionKernel
+	build  func(blublas.Attention, *ir.Builder, blublas.Device) (*blublas.Kernel, error)
+}
+
+var (
+	attentionForward  = []attentionStep{{blublas.AttentionForward, blublas.Attention.Forward}}
+	attentionBackward = []attentionStep{{blublas.AttentionGradQueries, blublas.Attention.GradQueries}, {blublas.AttentionGradKeys, blublas.Attention.GradKeys}}
+)
+
+// implements is the operation of attention that a kernel is, of its references in order; nil where it is something else.
+func implements(kernel *ir.Op) *ir.Op {
+	module := kernel.Block().ParentOp()
+	if module == nil || !module.Is(builtin.Module) {
+		return nil
+	}
+	references := ir.LookupSymbol(module, referenceModule)
+	if references == nil {
+		return nil
+	}
+	name := ir.SymName(kernel)
+	if r := kernel.Attrs().Str("tile.reference"); r != "" {
+		name = r
+	}
+	f := ir.LookupSymbol(references, name)
+	if f == nil || !f.Is(fn.Func) || f.Body() == nil {
+		return nil
+	}
+	op, end := f.Body().First(), f.Body().Terminator()
+	if op == nil || !op.Is(blu.Attention) && !op.Is(blu.AttentionGrad) || op.Next() != end ||
+		!slices.Equal(op.Operands(), f.Body().Args()) || !slices.Equal(op.Results(), end.Operands()) {
+		return nil
+	}
+	return op
+}
+
+// refNames is the template's names of a kernel's references.
+func refNames(op *ir.Op) []string {
+	if op.Is(blu.AttentionGrad) {
+		return []string{"q", "k", "v", "o", "lse", "do", "dq", "dk", "dv"}
+	}
+	return []string{"q", "k", "v", "o", "lse"}
+}
+
+// describe is the template's parameters, if it can read and write what is where it is.
+func describe(op, kernel *ir.Op, target string, align []int64) (a blublas.Attention, ok bool) {
+	q, k, v := op.Operand(0).Shape(), op.Operand(1).Shape(), op.Operand(2).Shape()
+	precision, known := attentionPrecisions[op.Attrs().Str(blu.PrecisionAttr)]
+	elem := "f32"
+	if precision == blublas.BF16 {
+		elem = "bf16"
+	}
+	if !known || v[3] != q[3] || op.Operand(0).Elem().String() != elem {
+		return a, false
+	}
+	a = blublas.Attention{
+		Batch: int(q[0]), Heads: int(q[1]), KeyHeads: int(k[1]), Queries: int(q[2]), Keys: int(k[2]), Features: int(q[3]),
+		Causal: op.Attrs().Bool("causal"), Scale: op.Attrs().FloatOr("scale", 1), Precision: precision, Target: target,
+	}
+	ins, outs := tile.Refs(kernel)
+	strides := map[string]*blublas.Strides{"q": &a.Q, "k": &a.K, "v": &a.V, "o": &a.O, "do": &a.DO, "dq": &a.DQ, "dk": &a.DK, "dv": &a.DV}
+	names := refNames(op)
+	for i, ref := range slices.Concat(ins, outs) {
+		layout, _ := mem.Layout(ref.Type().(*ir.MemRefType))
+		if names[i] == "lse" {
+			if !dense(ref.Shape(), layout) {
+				return a, false
+			}
+			continue
+		}
+		if align != nil && align[i]%16 != 0 || layout[3] != 1 {
+			return a, false
+		}
+		*strides[names[i]] = blublas.Strides{Batch: int(layout[0]), Head: int(layout[1]), Row: int(layout[2])}
+	}
+	for _, pair := range share.Shared(kernel) {
+		// A block reads its queries before it writes their outputs, and nobody else's. The gradient reads all more than once.
+		if op.Is(blu.AttentionGrad) || names[pair[0]] != "q" {
+			return a, false
+		}
+	}
+	return a, true
+}
+
+// dense reports whether elements lie in order without gaps. The stride of a dimension of one element says nothing.
+func dense(shape, strides []int64) bool {
+	n := int64(1)
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] != 1 && strides[i] != n {
+			return false
+		}
+		n *= shape[i]
+	}
+	return true
+}
