@@ -43,6 +43,30 @@ func FuzzPasses(f *testing.F) {
 	})
 }
 
+// Whatever is valid is made into the program of one rank of many, or refused.
+func FuzzShard(f *testing.F) {
+	seeds(f)
+	var pipelines []*Pipeline
+	for _, mesh := range []string{"", "dp=2 zero=1", "cp=2 dp=1"} {
+		pl, err := ParsePipeline(Table, "builtin.module(shard{"+mesh+"},canonicalize,bucket{size=64},overlap)")
+		require.NoError(f, err)
+		pipelines = append(pipelines, pl)
+	}
+	f.Fuzz(func(t *testing.T, src string) {
+		for _, pl := range pipelines {
+			c := dialects.NewContext()
+			m, err := ir.Parse(c, "fuzz.mlir", []byte(src))
+			if err != nil || ir.Verify(c, m) != nil {
+				return
+			}
+			if err := (&Config{}).Run(c, m, pl); err != nil {
+				_, fault := err.(*Failure)
+				require.False(t, fault, "%v", err)
+			}
+		}
+	})
+}
+
 func FuzzParsePipeline(f *testing.F) {
 	f.Add("builtin.module(canonicalize,cse,func.func(dce,inline))")
 	f.Add("builtin.module( options{ deep mode=auto } )")

@@ -7,6 +7,14 @@ import (
 )
 
 func verifyKernel(op *ir.Op) error {
+	if err := verifyArguments(op); err != nil {
+		return err
+	}
+	return verifyRefUses(op)
+}
+
+// verifyArguments holds a kernel's arguments to its grid and its number of outputs.
+func verifyArguments(op *ir.Op) error {
 	a := op.Attrs()
 	grid, steps, outs := a.Ints("grid"), a.Ints("steps"), a.IntOr("outs", 0)
 	if len(grid) != len(steps) {
@@ -30,7 +38,7 @@ func verifyKernel(op *ir.Op) error {
 			return op.Errorf("tile.kernel: argument %d has type %s; references come first, then one index for each axis", i, v.Type())
 		}
 	}
-	return verifyRefUses(op)
+	return nil
 }
 
 // verifyRefUses: inputs are not written, outputs are written and not read.
@@ -68,6 +76,9 @@ func verifyLaunch(op *ir.Op) error {
 	kernel := findKernel(op)
 	if kernel == nil {
 		return op.Errorf("tile.launch: there is no kernel %s", op.Attr("kernel"))
+	}
+	if verifyArguments(kernel) != nil {
+		return nil // reported at the kernel
 	}
 	ins, outs := Refs(kernel)
 	refs := slices.Concat(ins, outs)

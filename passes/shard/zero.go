@@ -59,15 +59,22 @@ func ceilDiv(n, by int64) int64 { return (n + by - 1) / by }
 
 // shardFunction makes a function read and write shards of states.
 func (s *sharder) shardFunction(f *ir.Op, states map[string]bool) error {
+	shards := map[*ir.Value]bool{}
 	for i, a := range f.Body().Args() {
 		if p := blu.ArgPort(f, i); p.Kind == blu.StateAttr && states[p.Name] {
+			if err := s.checkUses(f, a); err != nil {
+				return err
+			}
+			shards[a] = true
 			a.SetType(s.shardType(a.Type()))
 		}
 	}
 	for op := range f.Body().Ops() {
-		if op.Is(blu.Adamw) || op.Is(blu.Sgd) {
+		if update, _ := updates(op); update && (shards[op.Operand(1)] || shards[gradient(op)]) {
 			s.visit(op)
-			s.updateShard(f, op)
+			if err := s.updateShard(f, op, shards); err != nil {
+				return err
+			}
 		}
 	}
 	for _, r := range results(f) {
@@ -86,12 +93,45 @@ func (s *sharder) shardFunction(f *ir.Op, states map[string]bool) error {
 	return nil
 }
 
+// updates reports whether an operation is an optimizer's step, and how many of its operands, behind the parameter, are shards.
+func updates(op *ir.Op) (ok bool, shards int) {
+	switch op.Def() {
+	case blu.Adamw:
+		return true, 3
+	case blu.Sgd:
+		return true, 2
+	}
+	return false, 0
+}
+
+// gradient is the gradient that an optimizer's step takes.
+func gradient(op *ir.Op) *ir.Value {
+	_, n := updates(op)
+	return op.Operand(n)
+}
+
+// checkUses refuses uses of a state that a shard is not enough for.
+func (s *sharder) checkUses(f *ir.Op, state *ir.Value) error {
+	for u := range state.Uses() {
+		op := u.Owner()
+		update, n := updates(op)
+		switch {
+		case op.Is(blu.Accumulate) && u.Index() == 0 && op.Result(0).HasOneUse():
+		case op.Is(blu.SumSquares) && ir.SymName(f) == apply:
+		case update && 1 <= u.Index() && u.Index() <= n:
+		default:
+			return op.Errorf("shard: %s uses a state in %s that only a shard is there of", op.Name(), ir.SymName(f))
+		}
+	}
+	return nil
+}
+
 // writeShard makes a result that is written to a sharded state a shard.
 func (s *sharder) writeShard(f *ir.Op, r result) error {
 	v, op := r.use.Value(), r.use.Value().Op()
 	switch {
 	case op.Is(blu.Adamw) || op.Is(blu.Sgd): // a shard already
-	case op.Is(blu.Accumulate):
+	case op.Is(blu.Accumulate) && op.Operand(0) == argument(f, r.Port):
 		s.visit(op)
 		b := s.before(op)
 		blocks := s.blocks(b, op.Operand(1))
@@ -133,7 +173,13 @@ func (s *sharder) blocks(b *blu.Builder, x *ir.Value) *ir.Value {
 
 // updateShard makes an optimizer's operation one on shards, and its parameter whole again. Its states and its gradient are
 // shards already.
-func (s *sharder) updateShard(f, op *ir.Op) {
+func (s *sharder) updateShard(f, op *ir.Op, shards map[*ir.Value]bool) error {
+	_, states := updates(op)
+	for _, v := range op.Operands()[1 : states+1] {
+		if !shards[v] {
+			return op.Errorf("shard: %s has sharded states and others", op.Name())
+		}
+	}
 	b := s.before(op)
 	whole := op.Operand(0).Type()
 	rank := b.ReshapeTo(s.rankScalar(f, dtms.WorldRank), 1)
@@ -152,6 +198,7 @@ func (s *sharder) updateShard(f, op *ir.Op) {
 	}
 	p := b.ReshapeTo(flat, shape...)
 	op.Result(0).ReplaceUsesIf(p, func(u *ir.Use) bool { return u.Owner() != all.Op })
+	return nil
 }
 
 // sumApply adds up what apply reads that is a part on each rank: the loss, the count, and the squares of the gradients.
