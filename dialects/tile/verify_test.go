@@ -37,6 +37,7 @@ func TestVerify(t *testing.T) {
 		{"unstored", copyKernel("10, 6", "4, 4", loadAt), "output 0 is never stored"},
 		{"to input", copyKernel("10, 6", "4, 4", loadAt+strings.Replace(storeAt, "%y", "%x", 1)), "writes input 0"},
 		{"from output", copyKernel("10, 6", "4, 4", strings.Replace(loadAt, "%x", "%y", 1)+storeAt), "reads output 0"},
+		{"outputs of what is launched", "tile.launch {kernel = @k} : () -> ()\n" + strings.Replace(copyKernel("10, 6", "4, 4", loadAt+storeAt), "outs = 1", "outs = 70", 1), "4 arguments for 2 axes and 70 outputs"},
 		{"offsets", copyKernel("10, 6", "4, 4", "%b = tile.load %x, %i : (memref<10x6xf32>, index) -> !tile.block<4x4xf32>\n"+storeAt), "1 offsets into a reference of 2 dimensions"},
 		{"element", copyKernel("10, 6", "4, 4", strings.Replace(loadAt, "4x4xf32", "4x4xi32", 1)), "a block of i32 of a reference to f32"},
 		{"one row", copyKernel("10, 6", "4, 4", strings.Replace(loadAt, "%j :", "%j {row = -1 : i64} :", 1)+storeAt), "a block of 4x4 where there is one row or column"},
