@@ -252,3 +252,41 @@ func TestSumsNeedNoMemory(t *testing.T) {
 	require.True(t, ok)
 	require.LessOrEqual(t, last, one)
 }
+
+// What can't be sharded is refused with what and where, before anything goes wrong.
+func TestRefused(t *testing.T) {
+	train := func(text string) (*ir.Context, *ir.Op) {
+		r, err := driver.Compile("model.blu", []byte(text), driver.Options{CompileTo: "train"})
+		require.NoError(t, err)
+		return r.Ctx, r.Module
+	}
+	text := strings.Replace(odd, "OPTIMIZER", adamw, 1)
+	watch := shard.Watch{Visit: func(*ir.Op) {}}
+	two := dtms.Mesh{DP: 2, CP: 1, Zero: 1}
+
+	c, m := train(text)
+	require.NoError(t, shard.Run(c, m, two, watch))
+	require.ErrorContains(t, shard.Run(c, m, two, watch), "model.blu:1:1: error: shard: the module is sharded already")
+
+	c, m = train(strings.Replace(text, "fn loss", "fn accumulate_last(x: f32[B]) -> f32[B] {\n    return x\n  }\n  fn loss", 1))
+	require.ErrorContains(t, shard.Run(c, m, dtms.Mesh{CP: 1}, watch), "a model's function can't be called accumulate_last: a mesh makes one of that name")
+
+	c, m = train(text)
+	for op := range ir.LookupSymbol(m, "accumulate").Body().Ops() {
+		if op.Is(blu.Accumulate) && len(op.Result(0).Shape()) == 2 {
+			op.ReplaceWith(blu.On(ir.NewBuilder(c, nil).Before(op)).Add(op.Operand(0), op.Operand(1)))
+			break
+		}
+	}
+	require.ErrorContains(t, shard.Run(c, m, two, watch), "blu.add uses a state in accumulate that only a shard is there of")
+
+	c, m = train(text)
+	for op := range ir.LookupSymbol(m, "apply").Body().Ops() {
+		if op.Is(blu.SumSquares) {
+			op.ReplaceWith(blu.On(ir.NewBuilder(c, nil).Before(op)).Splat(op.Result(0).Type(), 1))
+			break
+		}
+	}
+	require.ErrorContains(t, shard.Run(c, m, two, watch), "apply does not read loss_sum and count and the gradients' norm")
+	require.ErrorContains(t, shard.Run(c, m, dtms.Mesh{CP: 1, Zero: 1}, watch), "say dp=N in the mesh")
+}
