@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,12 +23,19 @@ type member struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 
-	done logs.Done
-	err  error
+	done  logs.Done
+	err   error
+	onEnd func() // called when Run has returned
 }
 
 // together runs dp x cp ranks, each of which change may alter first, and gives them by rank.
 func together(t *testing.T, dp, cp int, change func(rank int, m *member)) []*member {
+	t.Helper()
+	return within(t, time.Minute, dp, cp, change)
+}
+
+// within is the same with another deadline for what they do together.
+func within(t *testing.T, deadline time.Duration, dp, cp int, change func(rank int, m *member)) []*member {
 	t.Helper()
 	members := make([]*member, dp*cp)
 	for r := range members {
@@ -45,7 +53,7 @@ func together(t *testing.T, dp, cp int, change func(rank int, m *member)) []*mem
 		group.Go(func() {
 			m := members[r]
 			defer c.Close()
-			mesh, err := dtms.NewMesh(context.Background(), c, dp, cp)
+			mesh, err := dtms.NewMesh(context.Background(), c.WithDeadline(deadline), dp, cp)
 			if err != nil {
 				m.err = err
 				return
@@ -55,7 +63,9 @@ func together(t *testing.T, dp, cp int, change func(rank int, m *member)) []*mem
 			if change != nil {
 				change(r, m)
 			}
-			m.done, m.err = Run(m.ctx, m.Config)
+			if m.done, m.err = Run(m.ctx, m.Config); m.onEnd != nil {
+				m.onEnd()
+			}
 		})
 	}
 	group.Wait()
@@ -173,6 +183,37 @@ func TestRankThatFails(t *testing.T) {
 			require.Equal(t, 2, faults[0].Rank, "%s: %v", name, m.err)
 		}
 	}
+}
+
+// TestRankThatHangs is named by the others after the deadline, though it lives.
+func TestRankThatHangs(t *testing.T) {
+	hang := make(chan struct{})
+	ended := make(chan struct{}, 3)
+	begun := time.Now()
+	ranks := within(t, 500*time.Millisecond, 3, 1, func(rank int, m *member) {
+		if rank == 1 {
+			m.model.onCall = func(n int) {
+				if n == 30 {
+					go func() { // the others end first
+						<-ended
+						<-ended
+						close(hang)
+					}()
+					<-hang
+				}
+			}
+			return
+		}
+		m.onEnd = func() { ended <- struct{}{} }
+	})
+	for _, r := range []int{0, 2} {
+		faults := dtms.Faults(ranks[r].err)
+		require.Len(t, faults, 1, "%v", ranks[r].err)
+		require.Equal(t, 1, faults[0].Rank)
+		require.Equal(t, dtms.Late, faults[0].Fault)
+	}
+	require.Less(t, time.Since(begun), 20*time.Second)
+	require.Error(t, ranks[1].err)
 }
 
 // TestSmallShard: the message has the numbers of ranks, rows and windows.

@@ -363,7 +363,9 @@ func (c *meshCheck) compare(want *found, got []*found) ([]Row, error) {
 			all = append(all, entry{o.function, result{name: name, got: again(got[0]), want: &expected{value: again(want), tolerance: c.tolerance}}, again})
 		}
 	}
-	off := func() bool { return slices.ContainsFunc(all, func(e entry) bool { return e.result.want.of(e.result.got).Off() }) }
+	off := func() bool {
+		return slices.ContainsFunc(all, func(e entry) bool { return e.result.want.of(e.result.got).Off() })
+	}
 	for i := 0; i < draws && off(); i++ {
 		r := &rounding{random: c.random, growth: 8}
 		rounded, err := c.one(r.change)
