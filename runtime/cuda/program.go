@@ -35,6 +35,7 @@ type program struct {
 	ordered   []*Module
 	guards    []guard
 	network   *network // nil where the program has no collectives
+	copies    snapshots
 }
 
 // OpenProgram prepares an artifact's program to run on a GPU, the one of that number.
@@ -247,7 +248,7 @@ func (p *program) MemoryInUse() int64 { return p.pool.Mapped() }
 
 // Close gives everything back.
 func (p *program) Close() error {
-	faults := []error{p.network.close()}
+	faults := []error{p.network.close(), p.copies.close()}
 	for _, f := range p.functions {
 		faults = append(faults, f.close())
 	}
@@ -285,6 +286,18 @@ func (p *program) WriteState(name string, src []byte) error {
 		return err
 	}
 	return p.ctx.Upload(at, src)
+}
+
+// WriteStateAt implements runtime.StateWriter.
+func (p *program) WriteStateAt(name string, at int64, src []byte) error {
+	s, ok := p.manifest.State(name)
+	if !ok {
+		return fmt.Errorf("no state %q", name)
+	}
+	if at < 0 || at > s.Bytes() || int64(len(src)) > s.Bytes()-at {
+		return fmt.Errorf("state %q has %d bytes, none for %d at %d", name, s.Bytes(), len(src), at)
+	}
+	return p.ctx.Upload(p.states[name]+Pointer(at), src) // no call is under way, and each has waited for its stream
 }
 
 func (p *program) state(name string, n int) (Pointer, error) {

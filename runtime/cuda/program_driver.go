@@ -36,12 +36,17 @@ func (s *Stream) upload(to Pointer, from *pinned) error {
 }
 
 // download copies to pinned memory.
-func (s *Stream) download(to *pinned, from Pointer) error {
-	if len(to.bytes) == 0 {
+func (s *Stream) download(to *pinned, from Pointer) error { return s.downloadTo(to.bytes, from) }
+
+// downloadTo copies to a part of pinned memory.
+func (s *Stream) downloadTo(to []byte, from Pointer) error {
+	if len(to) == 0 {
 		return nil
 	}
-	return s.c.do(func() result { return s.c.d.fn.MemcpyDtoHAsync(to.p, uint64(from), uint64(len(to.bytes)), s.handle) },
-		"copying %d bytes from GPU %d", len(to.bytes), s.c.Device.Ordinal)
+	return s.c.do(func() result {
+		return s.c.d.fn.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(to)), uint64(from), uint64(len(to)), s.handle)
+	},
+		"copying %d bytes from GPU %d", len(to), s.c.Device.Ordinal)
 }
 
 // graph is recorded work that is started as one.
