@@ -21,41 +21,37 @@ import (
 
 var root = filepath.Join("..", "..")
 
+// bin is where the programs are.
+var bin = filepath.Join(os.TempDir(), fmt.Sprintf("blutrain-cluster-%d", os.Getpid()))
+
 // programs builds bluc and blurun, once for all tests.
-var programs = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "cluster")
-	if err != nil {
-		return "", err
-	}
-	c := exec.Command("go", "build", "-trimpath", "-o", dir+"/", "./cmd/...", "./test/cluster/job")
+var programs = sync.OnceValue(func() error {
+	c := exec.Command("go", "build", "-trimpath", "-o", bin+"/", "./cmd/...")
 	c.Dir, c.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
+		return fmt.Errorf("%w: %s", err, out)
 	}
-	return dir, nil
+	return nil
 })
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if dir, err := programs(); err == nil {
-		os.RemoveAll(dir)
-	}
+	os.RemoveAll(bin)
 	os.Exit(status)
 }
 
 // work is a folder with a model for any number of ranks and its data.
 type work struct {
-	t        *testing.T
-	dir, bin string
+	t   *testing.T
+	dir string
 }
 
 // tiny is examples/gpt2.blu in small.
 const tiny = "L=1,H=2,C=16,V=256,T=16,B=2,S=16,WARMUP=2,STEPS=40,LR=1e-2"
 
 func setUp(t *testing.T) work {
-	bin, err := programs()
-	require.NoError(t, err)
-	w := work{t, t.TempDir(), bin}
+	require.NoError(t, programs())
+	w := work{t, t.TempDir()}
 	w.compile("model.blx", "--mesh", "dp")
 	w.ok("blurun", "data", "prepare", filepath.Join(root, "README.md"), "-o", w.path("text.bin"), "--tokenizer", "byte")
 	return w
@@ -69,14 +65,14 @@ func (w work) path(name string) string { return filepath.Join(w.dir, name) }
 
 func (w work) ok(program string, args ...string) string {
 	w.t.Helper()
-	out, err := exec.Command(filepath.Join(w.bin, program), args...).CombinedOutput()
+	out, err := exec.Command(filepath.Join(bin, program), args...).CombinedOutput()
 	require.NoError(w.t, err, "%s %v: %s", program, args, out)
 	return string(out)
 }
 
 // train is a command line of blurun.
 func (w work) train(flags ...string) []string {
-	return append([]string{filepath.Join(w.bin, "blurun"), "train", w.path("model.blx"), "--data", w.path("text.bin"), "--json", "--seed", "3"}, flags...)
+	return append([]string{filepath.Join(bin, "blurun"), "train", w.path("model.blx"), "--data", w.path("text.bin"), "--json", "--seed", "3"}, flags...)
 }
 
 // process is a running command.

@@ -39,7 +39,7 @@ func TestLaunchers(t *testing.T) {
 	want := losses(t, w.ok("blurun", append(command[1:], "--accumulate", "2")...))
 	for name, variables := range launchers {
 		t.Run(name, func(t *testing.T) {
-			w := work{t, w.dir, w.bin}
+			w := work{t, w.dir}
 			port := freePort(t)
 			var ranks [2]*process
 			for r := range ranks {
@@ -81,7 +81,7 @@ func TestRanksThatDiffer(t *testing.T) {
 		"steps": {"4", "5", "rank 2 has steps 5, where 4 is expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := work{t, w.dir, w.bin}
+			w := work{t, w.dir}
 			port := freePort(t)
 			var ranks [3]*process
 			for r := range ranks {

@@ -5,13 +5,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-
-	"os/signal"
 
 	"github.com/alecthomas/kong"
 )
@@ -43,11 +43,14 @@ var sizes = map[string]struct {
 	"124m": {"L=12,H=12,C=768,WARMUP=20,STEPS=400", 16, 1024, []int{8192, 32768, 131072}, []int{1, 25, 100, 512}},
 }
 
-// stages in their order.
-var stages = []struct {
+// stage is a part of the job that --only can name.
+type stage struct {
 	name string
 	run  func(*job) error
-}{
+}
+
+// stages in their order.
+var stages = []stage{
 	{"collectives", (*job).collectives},
 	{"data", (*job).dataParallel},
 	{"context", (*job).contextParallel},
@@ -99,12 +102,7 @@ func prepare(ctx context.Context, o options) (*job, error) {
 		return nil, fmt.Errorf("--ranks needs a number above 1, --steps 2 or more")
 	}
 	for _, name := range o.Only {
-		if !slices.ContainsFunc(stages, func(s struct {
-			name string
-			run  func(*job) error
-		}) bool {
-			return s.name == name
-		}) {
+		if !slices.ContainsFunc(stages, func(s stage) bool { return s.name == name }) {
 			return nil, fmt.Errorf("there is no stage %q", name)
 		}
 	}
@@ -120,16 +118,36 @@ func prepare(ctx context.Context, o options) (*job, error) {
 		return j, nil
 	}
 	j.Data = filepath.Join(o.Out, "text.bin")
-	texts, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		return nil, err
-	}
 	tokenizer := "byte"
 	if o.Model == "124m" {
 		tokenizer = "gpt2"
 	}
+	texts, err := j.texts()
+	if err != nil {
+		return nil, err
+	}
 	_, err = j.program("blurun", append([]string{"data", "prepare", "-o", j.Data, "--tokenizer", tokenizer}, texts...)...)
 	return j, err
+}
+
+// texts is what there is to learn from: this repository's documents, and for the large model, whose windows are long, its sources too.
+func (j *job) texts() (names []string, err error) {
+	if j.Model == "tiny" {
+		return filepath.Glob("docs/*.md")
+	}
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "build" || name == "bin" || len(name) > 1 && name[0] == '.'):
+			return filepath.SkipDir
+		case d.Type().IsRegular() && (strings.HasSuffix(name, ".go") || strings.HasSuffix(name, ".md")):
+			names = append(names, path)
+		}
+		return nil
+	})
+	return names, err
 }
 
 // vocabulary is the model's argument V.
