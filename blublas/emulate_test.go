@@ -215,10 +215,15 @@ func (e *emulated) params(k *Kernel) []any {
 	return params
 }
 
-// run runs the kernels.
-func (e *emulated) run(kernels []*Kernel) error {
+// run runs the kernels; a seed other than 0 has their warps run at random.
+func (e *emulated) run(kernels []*Kernel, seed uint64) error {
 	for _, k := range kernels {
-		if err := emulate.Launch(e.memory, k.Op, k.Grid, e.params(k)...); err != nil {
+		p, err := emulate.Compile(k.Op)
+		if err != nil {
+			return err
+		}
+		p.Seed = seed
+		if err := p.Launch(e.memory, k.Grid, e.params(k)...); err != nil {
 			return err
 		}
 	}
@@ -376,10 +381,9 @@ type product struct {
 	tolerance float64
 }
 
-func (p *product) emulate(t *testing.T) *emulated {
-	p.g.Epilogue = Standard(p.o)
+func (p *product) emulate(t *testing.T, seed uint64) *emulated {
 	e := prepare(t, p.g, p.o)
-	require.NoError(t, e.run(e.kernels(t, small(p.g.Target))))
+	require.NoError(t, e.run(e.kernels(t, small(p.g.Target)), seed))
 	require.Empty(t, e.wrong(p.tolerance))
 	return e
 }
@@ -525,7 +529,28 @@ func TestEmulated(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			p.emulate(t)
+			p.emulate(t, uint64(i%2))
+		})
+	}
+}
+
+// Whatever warps run first, the results are the same to the bit.
+func TestAnyOrder(t *testing.T) {
+	all := products()
+	for i := 1; i < len(all); i += 9 {
+		p := all[i]
+		if testing.Short() && i%27 != 1 {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			want := p.emulate(t, 0)
+			for seed := range uint64(3) {
+				got := p.emulate(t, seed+1)
+				for name, b := range want.places {
+					require.Equal(t, b.Data, got.places[name].Data, name)
+				}
+			}
 		})
 	}
 }

@@ -171,7 +171,7 @@ func (p *product) outcome(t *testing.T, at int, m mutant) string {
 		return ir.Advance
 	})
 	m.change(target)
-	if err := e.run(kernels); err != nil {
+	if err := e.run(kernels, 0); err != nil {
 		for _, f := range findings {
 			if strings.Contains(err.Error(), f.says) {
 				return f.short

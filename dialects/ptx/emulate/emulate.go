@@ -122,6 +122,9 @@ func (t *TensorMap) check() error {
 
 // Program is a kernel made ready.
 type Program struct {
+	// Seed other than 0 has the warps of a cluster run at random, a few instructions at a time; 0 each until it waits.
+	Seed uint64
+
 	kernel        *ir.Op
 	code          []instruction
 	slots         int

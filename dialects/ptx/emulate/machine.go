@@ -3,7 +3,9 @@ package emulate
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 
 	"blutrain/ir"
@@ -141,14 +143,18 @@ func (b *block) id() int { return b.cluster.number*b.cluster.size() + b.rank }
 
 // run runs the warps in turns until all are done.
 func (c *cluster) run() error {
+	turns := c.inOrder
+	if seed := c.program.Seed; seed != 0 {
+		turns = c.atRandom(rand.New(rand.NewPCG(seed, uint64(c.number))))
+	}
 	for {
 		running, progress := false, false
-		for _, w := range c.warps {
+		for w, most := range turns {
 			if w.done {
 				continue
 			}
 			running = true
-			moved, err := w.run()
+			moved, err := w.run(most)
 			if err != nil {
 				return err
 			}
@@ -163,10 +169,30 @@ func (c *cluster) run() error {
 	}
 }
 
-// run runs a warp until it waits or ends; moved: it did something.
-func (w *warp) run() (moved bool, err error) {
+// inOrder has every warp run until it waits.
+func (c *cluster) inOrder(yield func(w *warp, most int) bool) {
+	for _, w := range c.warps {
+		if !yield(w, math.MaxInt) {
+			return
+		}
+	}
+}
+
+// atRandom has the warps run in any order, each for some instructions.
+func (c *cluster) atRandom(r *rand.Rand) func(yield func(w *warp, most int) bool) {
+	return func(yield func(w *warp, most int) bool) {
+		for _, i := range r.Perm(len(c.warps)) {
+			if !yield(c.warps[i], 1+r.IntN(200)) {
+				return
+			}
+		}
+	}
+}
+
+// run runs a warp for some instructions, or until it waits or ends; moved: it did something.
+func (w *warp) run(most int) (moved bool, err error) {
 	code := w.cluster.program.code
-	for {
+	for range most {
 		if w.ready != nil {
 			if !w.ready() {
 				return moved, nil
@@ -183,6 +209,7 @@ func (w *warp) run() (moved bool, err error) {
 			return true, nil
 		}
 	}
+	return moved, nil
 }
 
 // threadError is about one lane.
