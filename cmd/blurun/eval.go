@@ -1,13 +1,19 @@
 package main
 
 import (
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
+	"blutrain/artifact"
+	"blutrain/dtms"
+	"blutrain/runtime"
 	"blutrain/train"
+	"blutrain/train/data"
 	"blutrain/train/logs"
 )
 
@@ -15,7 +21,7 @@ type evalCmd struct {
 	Model   string   `arg:"" help:"Compiled model, NAME.blx."`
 	Data    []string `required:"" placeholder:"FILES" help:"Token files; patterns like val_*.bin are expanded."`
 	Params  string   `required:"" placeholder:"PATH" help:"Checkpoint, folder of checkpoints, or .safetensors file."`
-	Batches int64    `placeholder:"N" help:"Number of batches, spread evenly over the data. Default: all whole ones."`
+	Batches int64    `placeholder:"N" help:"Number of batches, of all ranks together, spread evenly over the data. Default: all whole ones."`
 	JSON    bool     `help:"Print a JSON object."`
 	deviceFlags
 	rankFlags
@@ -57,6 +63,9 @@ func (c *evalCmd) eval(e *env, j *job) (err error) {
 	if err := e.restore(p, c.Params, 0); err != nil {
 		return err
 	}
+	if err := c.agree(e.ctx, j, p, shards); err != nil {
+		return err
+	}
 	loss, err := train.Evaluate(p, j.mesh, shards, c.Batches)
 	if err != nil {
 		return err
@@ -72,4 +81,30 @@ func (c *evalCmd) eval(e *env, j *job) (err error) {
 	}
 	_, err = fmt.Fprintf(e.stdout, "loss %.6f, perplexity %.3f\n", loss, math.Exp(loss))
 	return err
+}
+
+// agree makes sure that all ranks evaluate the same parameters on the same data.
+func (c *evalCmd) agree(ctx context.Context, j *job, p runtime.Program, shards *data.Shards) error {
+	if j.size == 1 {
+		return nil
+	}
+	tokens, err := shards.Fingerprint()
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	for _, s := range p.Manifest().States {
+		if s.Role != artifact.Param {
+			continue
+		}
+		raw := make([]byte, s.Bytes())
+		if err := p.ReadState(s.Name, raw); err != nil {
+			return err
+		}
+		sum.Write(raw)
+	}
+	return dtms.Agree(ctx, j.world, []dtms.Fact{
+		{Name: "--batches", Value: fmt.Sprint(c.Batches)}, {Name: "parameters with fingerprint", Value: fmt.Sprintf("%.8x", sum.Sum(nil))},
+		{Name: "data", Value: fmt.Sprintf("of %d tokens, fingerprint %.16s", shards.Tokens(), tokens)},
+	})
 }

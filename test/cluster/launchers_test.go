@@ -104,6 +104,25 @@ func TestRanksThatDiffer(t *testing.T) {
 	}
 }
 
+// TestEvaluationsThatDiffer: a rank with other parameters is named on all.
+func TestEvaluationsThatDiffer(t *testing.T) {
+	w := setUp(t)
+	for _, steps := range []string{"1", "2"} {
+		w.ok("blurun", w.train("--steps", steps, "--checkpoint-dir", w.path("ckpt"+steps))[1:]...)
+	}
+	port := freePort(t)
+	var ranks [2]*process
+	for r := range ranks {
+		command := []string{bin + "/blurun", "eval", w.path("model.blx"), "--data", w.path("text.bin"), "--params", w.path(fmt.Sprint("ckpt", r+1))}
+		ranks[r] = w.start([]string{fmt.Sprint("RANK=", r), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, command...)
+	}
+	for r, p := range ranks {
+		require.Equal(t, 1, p.end(t, 30*time.Second))
+		require.Regexp(t, fmt.Sprintf("blurun: error: rank %d: .*rank 1 has parameters with fingerprint [0-9a-f]{16}, where [0-9a-f]{16} is expected", r), p.stderr.String())
+		require.Empty(t, p.stdout.String())
+	}
+}
+
 // TestStoppedRank: a rank that is stopped is named by the others, which end; so does it.
 func TestStoppedRank(t *testing.T) {
 	if testing.Short() {
