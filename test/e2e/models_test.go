@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,18 +27,28 @@ func example(t testing.TB, name string, set map[string]float64) *artifact.Artifa
 	return r.Artifact
 }
 
-// models is the small models with stored values.
-var models = []struct {
+// model is a small model with stored values.
+type model struct {
 	file, golden string
 	set          map[string]float64
-}{
+}
+
+// models is those of tokens.
+var models = []model{
 	{"gpt2.blu", "gpt2-small", map[string]float64{"V": 97, "T": 32, "L": 2, "H": 2, "C": 32, "B": 2, "S": 24}},
 	{"llama.blu", "llama-small", map[string]float64{"V": 97, "L": 2, "H": 4, "K": 2, "C": 32, "F": 48, "B": 2, "S": 24}},
 }
 
-// Each float32 gradient on the CPU is as good as PyTorch's float32, judged by float64: at most 1.5 times its error.
+// imageModels is the same for models of images.
+var imageModels = []model{
+	{"convnet.blu", "convnet-small", map[string]float64{"IN": 2, "N": 12, "CLASSES": 5, "C": 4, "M": 9, "DROP": 0, "B": 6}},
+	{"vit.blu", "vit-small", map[string]float64{"IN": 3, "N": 8, "P": 2, "CLASSES": 5, "L": 2, "H": 2, "C": 12, "DROP": 0, "B": 4}},
+}
+
+// Each float32 gradient on the CPU is as good as PyTorch's float32, judged by float64: at most 1.5 times its error, or, of the models
+// of images, the worst error of nine runs.
 func TestGradientsAgainstPyTorch(t *testing.T) {
-	for _, m := range models {
+	for _, m := range slices.Concat(models, imageModels) {
 		t.Run(m.golden, func(t *testing.T) {
 			a := example(t, m.file, m.set)
 			for _, threads := range []int{1, 2, 5} {
@@ -51,17 +62,21 @@ func gradients(t *testing.T, a *artifact.Artifact, golden string, threads int) {
 	p := Open(t, a, threads)
 	inputs, want, torch := numbers.Golden(t, golden+".inputs"), numbers.Golden(t, golden+".float64"), numbers.Golden(t, golden+".torch32")
 	load(t, p, inputs)
-	_, err := p.Call("accumulate", batch(t, inputs), runtime.Scalars{"first": 1})
+	_, err := p.Call("accumulate", batch(t, inputs), runtime.Scalars{"first": 1, "seed": 1})
 	require.NoError(t, err)
 	count := want.Scalar(t, "count")
 	require.Equal(t, count, state(t, p, "count")[0])
 	checkError(t, "loss_sum", state(t, p, "loss_sum"), want.Float64s(t, "loss_sum"), torch.Scalar(t, "error.loss_sum"))
 	for _, name := range want.Names("grad.") {
+		allowed := torch.Scalar(t, "error.grad."+name)
+		if slices.Contains(inputs.Names(""), "images") { // smaller tensors, of which one draw says less
+			allowed = max(allowed, numbers.Golden(t, golden+".spread").Scalar(t, "error.grad."+name)/1.5)
+		}
 		got := state(t, p, "grads/"+name)
 		for i := range got {
 			got[i] /= count // what is summed is the gradient of the sum
 		}
-		checkError(t, name, got, want.Float64s(t, "grad."+name), torch.Scalar(t, "error.grad."+name))
+		checkError(t, name, got, want.Float64s(t, "grad."+name), allowed)
 	}
 }
 
@@ -84,7 +99,10 @@ func load(t *testing.T, p runtime.Program, inputs *numbers.Values) {
 
 func batch(t *testing.T, inputs *numbers.Values) map[string]runtime.Array {
 	in := map[string]runtime.Array{}
-	for _, name := range []string{"tokens", "targets"} {
+	for _, name := range []string{"tokens", "targets", "images", "labels"} {
+		if !slices.Contains(inputs.Names(""), name) {
+			continue
+		}
 		x := inputs.Tensor(t, name)
 		in[name] = runtime.Array{DType: x.DType, Shape: x.Shape, Data: x.Data}
 	}
@@ -104,7 +122,7 @@ func state(t *testing.T, p runtime.Program, name string) []float64 {
 
 // Logits of the model agree with float64 as PyTorch's do, and eval gives the loss that accumulate gives.
 func TestForwardAgainstPyTorch(t *testing.T) {
-	for _, m := range models {
+	for _, m := range slices.Concat(models, imageModels) {
 		t.Run(m.golden, func(t *testing.T) {
 			p := Open(t, example(t, m.file, m.set), 2)
 			inputs, want, torch := numbers.Golden(t, m.golden+".inputs"), numbers.Golden(t, m.golden+".float64"), numbers.Golden(t, m.golden+".torch32")
@@ -114,6 +132,7 @@ func TestForwardAgainstPyTorch(t *testing.T) {
 			require.NoError(t, err)
 			checkError(t, "loss_sum", Floats(out["loss_sum"]), want.Float64s(t, "loss_sum"), torch.Scalar(t, "error.loss_sum"))
 			delete(in, "targets")
+			delete(in, "labels")
 			out, err = p.Call("logits", in, nil)
 			require.NoError(t, err)
 			checkError(t, "logits", Floats(out["logits"]), want.Float64s(t, "logits"), torch.Scalar(t, "error.logits"))

@@ -11,7 +11,7 @@ import (
 func TestFiles(t *testing.T) {
 	files, err := testdata.ReadDir("testdata")
 	require.NoError(t, err)
-	require.Len(t, files, 14)
+	require.Len(t, files, 24)
 	for _, f := range files {
 		v := Golden(t, f.Name()[:len(f.Name())-len(".safetensors")])
 		require.NotEmpty(t, v.Names(""), f.Name())
@@ -23,9 +23,11 @@ func TestFiles(t *testing.T) {
 // Each model stores an exact gradient, a float32 gradient and the error between them for every parameter.
 func TestModels(t *testing.T) {
 	for model, inputs := range map[string][]string{
-		"gpt2-small":  {"tokens", "targets"},
-		"llama-small": {"tokens", "targets"},
-		"mlp-small":   {"x", "targets"},
+		"gpt2-small":    {"tokens", "targets"},
+		"llama-small":   {"tokens", "targets"},
+		"mlp-small":     {"x", "targets"},
+		"convnet-small": {"images", "labels"},
+		"vit-small":     {"images", "labels"},
 	} {
 		in, exact, single := Golden(t, model+".inputs"), Golden(t, model+".float64"), Golden(t, model+".torch32")
 		require.Len(t, in.Names(""), len(exact.Names("grad."))+len(inputs), model)

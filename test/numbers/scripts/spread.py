@@ -1,4 +1,4 @@
-"""How far PyTorch's own float32 gradients of gpt2-small and llama-small lie from float64's: the worst of nine runs.
+"""How far PyTorch's own float32 gradients of the small models lie from float64's: the worst of nine runs.
 
 Run 0 has the stored weights, in the others each weight is moved by one unit in the last place, up or down at random, as in training.py.
 The error of one run is one draw, which for a tensor of a few elements may happen to be small; where many ways to add up the same gradient
@@ -11,9 +11,11 @@ import struct
 import torch
 
 import common
+import convnet_small
 import gpt2_small
 import llama_small
 import training
+import vit_small
 
 
 def load(name):
@@ -30,13 +32,13 @@ def load(name):
     return out
 
 
-def spread(name, model):
+def spread(name, model, given, asked):
     inputs, exact = load(f"{name}.inputs"), load(f"{name}.float64")
-    tokens, targets = inputs.pop("tokens"), inputs.pop("targets")
+    x, y = inputs.pop(given), inputs.pop(asked)
     worst = {}
     for run in range(training.RUNS):
         params = training.perturbed(inputs, run)
-        got = common.loss_and_gradients(lambda p: model.loss(p, tokens, targets), params, torch.float32)
+        got = common.loss_and_gradients(lambda p: model.loss(p, x, y), params, torch.float32)
         for k, v in got.items():
             error = common.relative_error(v, exact[k])
             worst["error." + k] = max(worst.get("error." + k, error), error)
@@ -44,5 +46,7 @@ def spread(name, model):
 
 
 if __name__ == "__main__":
-    spread("gpt2-small", gpt2_small)
-    spread("llama-small", llama_small)
+    spread("gpt2-small", gpt2_small, "tokens", "targets")
+    spread("llama-small", llama_small, "tokens", "targets")
+    spread("convnet-small", convnet_small, "images", "labels")
+    spread("vit-small", vit_small, "images", "labels")
