@@ -44,8 +44,8 @@ func ulp(y float64) float64 {
 	return math.Ldexp(1, max(math.Ilogb(y), -126)-23)
 }
 
-// off is y off by up to the bound less what rounding may add, by an amount that x decides. Zeros, infinities, NaN and
-// results that are powers of two of powers of two (1/4, 2^3) are exact.
+// off is y off by up to the bound less what rounding may add, by an amount that x decides. Results that float32 holds
+// exactly, infinities and NaN among them, stay exact.
 func off(y, bound float64, x float32) float32 {
 	exact := float32(y)
 	if y == 0 || math.IsInf(y, 0) || math.IsNaN(y) || float64(exact) == y {

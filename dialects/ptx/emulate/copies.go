@@ -58,7 +58,7 @@ func (c *compiler) copyCommit(op *ir.Op) error {
 	return nil
 }
 
-func closeGroup(mask uint32, b *background[[32]uint32]) {
+func closeGroup(mask uint32, b *groups) {
 	for l := range 32 {
 		if mask>>l&1 == 1 {
 			b.closed[l]++

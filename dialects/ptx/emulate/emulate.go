@@ -7,7 +7,13 @@
 // addresses that are no multiple of their size; reads of memory that nobody wrote; accesses of two threads, or of a thread
 // and a copy or product in the background, that nothing orders, one of them a write; ordinary writes that the copy engine
 // reads without a fence; registers that are used while a product writes them; warp-wide instructions that not all lanes
-// reach; threads that wait for each other for ever.
+// reach; threads that wait for each other for ever. What comes before what is decided by barriers of every kind alone: fences
+// of blocks and of the device order nothing here, so that a kernel whose threads pass flags through memory is reported.
+// Shared memory that nobody wrote may be read and computed with, as the padding of tiles is, but must not be stored to
+// global memory, decide a branch or be part of an address.
+//
+// Not there: registers of clocks and multiprocessors, descriptors with a base offset, boxes whose rows are shorter than
+// their swizzle. A product needs a wgmma_fence after every wgmma_wait, also where no register was touched in between.
 //
 // The room knows nothing of where kernels come from.
 package emulate

@@ -68,17 +68,17 @@ type warp struct {
 	views [32]*view
 	clock uint32
 
-	copies    background[[32]uint32] // cp.async groups
-	stores    background[[32]uint32] // groups of bulk stores
-	read      [32]uint32             // groups of bulk stores that have read shared memory
+	copies    groups     // cp.async groups
+	stores    groups     // groups of bulk stores
+	read      [32]uint32 // groups of bulk stores that have read shared memory
 	product   products
 	limit     int    // registers a thread has
 	atCluster *round // of the cluster's barrier, where it has arrived
 }
 
-// background is groups of asynchronous operations: how many were closed, and how many are known to be complete.
-type background[T any] struct {
-	closed, finished T
+// groups is each lane's groups of asynchronous operations: how many were closed, and how many are known to be complete.
+type groups struct {
+	closed, finished [32]uint32
 	open             uint32 // lanes that have something in the group being made
 }
 
