@@ -14,10 +14,10 @@ type snapshot struct {
 	wait func() error // until the copy is complete
 }
 
-// reserve makes the memory of the first snapshot, so that there being too little is known before the first step, and not at the first
-// save; the second is made only where saves are slower than the steps between them.
+// reserve makes the memory of the first snapshot once the first step is done, which a resumed run wants soon: that there is too little
+// is known now, and not at the first save. The second is made only where saves are slower than the steps between them.
 func (l *loop) reserve() error {
-	if l.writer == nil {
+	if l.writer == nil || l.step != l.first+1 {
 		return nil
 	}
 	snap := l.writer.Snapshot()

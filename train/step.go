@@ -125,6 +125,9 @@ func (l *loop) afterStep() error {
 	if text := l.spikes.add(float64(l.last.Loss)); text != "" {
 		l.note(text)
 	}
+	if err := l.reserve(); err != nil {
+		return err
+	}
 	if l.writer != nil {
 		l.reportSaves(l.writer.Saved())
 	}

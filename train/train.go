@@ -104,7 +104,7 @@ func start(ctx context.Context, c Config) (*loop, error) {
 	if err := l.meet(ctx); err != nil {
 		return nil, err
 	}
-	for _, open := range []func() error{l.begin, l.reserve, l.openLoader, l.openLogs, func() error { return l.ranks.agree(ctx, l.beginning()) }} {
+	for _, open := range []func() error{l.begin, l.openLoader, l.openLogs, func() error { return l.ranks.agree(ctx, l.beginning()) }} {
 		if err := open(); err != nil {
 			return nil, errors.Join(err, l.close())
 		}
