@@ -30,10 +30,14 @@ type copying struct {
 	fail    error
 	calls   []string
 	buffers int
+	full    error // there is no memory for a copy
 	slow    time.Duration
 }
 
-func (c *copying) Buffer(n int64) ([]byte, error) { c.buffers++; return make([]byte, n), nil }
+func (c *copying) Buffer(n int64) ([]byte, error) {
+	c.buffers++
+	return make([]byte, n), c.full
+}
 
 func (c *copying) Snapshot(to map[string][]byte) (wait func() error) {
 	c.calls = append(c.calls, "snapshot")
@@ -107,6 +111,15 @@ func TestSnapshotThatFails(t *testing.T) {
 	require.Empty(t, r.saves)
 	_, _, err = checkpoint.Latest(atomicfile.OS{}, c.CheckpointDir)
 	require.ErrorIs(t, err, checkpoint.ErrNone)
+}
+
+// TestNoMemoryForSnapshots: a run that is to save and can't ends behind its first step, and not at its first save.
+func TestNoMemoryForSnapshots(t *testing.T) {
+	c, model, _ := config(t)
+	c.Program, c.CheckpointDir, c.CheckpointEvery = &copying{bigram: model, full: errors.New("out of memory")}, t.TempDir(), 10
+	done, err := Run(context.Background(), c)
+	require.ErrorContains(t, err, "after step 1: out of memory")
+	require.Equal(t, int64(1), done.Steps)
 }
 
 // TestNoPlaceForCheckpoints: a folder that can't be written is told of before the first step.
