@@ -72,9 +72,7 @@ func (s *stickyWriter) Write(p []byte) (int, error) {
 
 func command(args []string, s *streams) int {
 	exit := -1
-	var c cli
-	k, err := kong.New(&c, kong.Name("bluc"), kong.Description("The BluTrain compiler."),
-		kong.Vars{"targets": strings.Join(driver.TargetNames(), ", "), "phases": phaseNames(), "precisions": precisions()}, kong.Writers(s.out, s.err), kong.Exit(func(code int) { exit = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	k, err := newParser(kong.Writers(s.out, s.err), kong.Exit(func(code int) { exit = code }))
 	if err != nil {
 		fmt.Fprintln(s.err, "bluc:", err)
 		return failed
@@ -94,6 +92,12 @@ func command(args []string, s *streams) int {
 		return report(s.err, err)
 	}
 	return ok
+}
+
+// newParser is the parser of the command line.
+func newParser(options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(&cli{}, append(options, kong.Name("bluc"), kong.Description("The BluTrain compiler."), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"targets": strings.Join(driver.TargetNames(), ", "), "phases": phaseNames(), "precisions": precisions()})...)
 }
 
 func phaseNames() string {

@@ -152,9 +152,7 @@ func command(args []string, e *env) (err error) {
 			err = nil
 		}
 	}()
-	var c cli
-	parser, err := kong.New(&c, kong.Name("blurun"), kong.Description("Run models compiled by bluc."),
-		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { panic(exit{}) }), kong.Bind(e), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	parser, err := newParser(kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { panic(exit{}) }), kong.Bind(e))
 	if err != nil {
 		panic(err) // the command line's description above is wrong
 	}
@@ -166,6 +164,11 @@ func command(args []string, e *env) (err error) {
 		return usageError(err.Error())
 	}
 	return k.Run()
+}
+
+// newParser is the parser of the command line.
+func newParser(options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(&cli{}, append(options, kong.Name("blurun"), kong.Description("Run models compiled by bluc."), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
 }
 
 // stickyWriter keeps the first error of writing, so that a command that printed to a full disk does not succeed.

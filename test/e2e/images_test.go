@@ -42,7 +42,7 @@ func TestImagesAreLearned(t *testing.T) {
 		steps int
 		loss  float64
 	}{
-		{"convnet.blu", map[string]float64{"N": 8, "CLASSES": 4, "C": 6, "M": 24, "B": 16}, 150, 0.1}, // (0.03)
+		{"convnet.blu", map[string]float64{"N": 8, "CLASSES": 4, "C": 6, "M": 24, "B": 16}, 150, 0.1},                                 // (0.03)
 		{"vit.blu", map[string]float64{"IN": 1, "N": 8, "P": 2, "CLASSES": 4, "L": 2, "H": 2, "C": 32, "DROP": 0, "B": 16}, 400, 0.3}, // (0.14)
 	} {
 		t.Run(x.file, func(t *testing.T) {
