@@ -25,6 +25,7 @@ func TestDryRun(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(out, "results.jsonl"))
 	require.NoError(t, err)
 	stages := map[string]int{}
+	memory := 0.0 // of the row before, which has the same without shards
 	for line := range strings.Lines(string(raw)) {
 		var r struct {
 			Stage, What, Note string
@@ -41,6 +42,10 @@ func TestDryRun(t *testing.T) {
 			require.Positive(t, r.Values["bus GB/s"], line)
 		case "data", "context":
 			require.Positive(t, r.Values["tokens/s"], line)
+			if strings.HasSuffix(r.What, "ZeRO-1") {
+				require.Less(t, r.Values["memory MiB"], memory, line)
+			}
+			memory = r.Values["memory MiB"]
 		case "checkpoints":
 			require.Positive(t, r.Values["written in ms"], line)
 		case "death":
