@@ -22,7 +22,7 @@ func Candidates(g Gemm, d Device) []Gemm {
 	for _, t := range tilings(g, d) {
 		var fit []Gemm
 		least := 1
-		if _, planes := t.elem(); t.Unit == SIMT || planes > 1 {
+		if _, planes := t.elem(); !g.Epilogue.Sums && (t.Unit == SIMT || planes > 1) {
 			least = ceil(g.K, longest)
 		}
 		for t.SplitK = least; t.SplitK <= max(mostParts, least); t.SplitK++ {

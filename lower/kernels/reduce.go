@@ -106,6 +106,8 @@ func (p *planner) joinReduction(r *ir.Op, g *group) bool {
 		t.commit()
 		p.reducesWithin(g, r, xd, over)
 		return true
+	case g.kind == product && !g.member(x): // it would read more than the product does
+		return false
 	case r.Is(blu.Argmax) || r.Is(pick) || !p.overRows(g, over, g.leavesOf(kept)):
 		return false
 	}

@@ -58,7 +58,7 @@ func CUDA() Target {
 		Name:       "cuda",
 		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 512, PanelRows: 16, ScatterCols: 32,
 		LogitsElems: 1 << 28, ClassifierRows: 4096,
-		GemmRows: 128, GemmCols: 128, GemmPoints: 128, WideProducts: true, Float64: true, Int64: true,
+		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,
 	}
 }

@@ -23,6 +23,7 @@ type match struct {
 	batch    []*ir.Value // the axes of the grid that go through a batch
 	ops      []*ir.Op    // the epilogue
 	views    map[*ir.Op]view
+	sums     map[*ir.Value]int // the parameter that sums of columns go to
 	g        blublas.Gemm
 	faithful bool   // precision fp32: planes may do what float32 does
 	steps    [2]int // the block of the general lowering
@@ -42,7 +43,7 @@ type view struct {
 // don't read.
 func matchProduct(c *ir.Context, kernel *ir.Op, align []int64) *match {
 	ins, outs := tile.Refs(kernel)
-	m := &match{kernel: kernel, refs: append(ins, outs...), align: align, views: map[*ir.Op]view{},
+	m := &match{kernel: kernel, refs: append(ins, outs...), align: align, views: map[*ir.Op]view{}, sums: map[*ir.Value]int{},
 		l: &lowering{c: c, kernel: kernel, known: map[*ir.Block]map[any]*ir.Value{}}}
 	for op := range kernel.Body().Ops() {
 		switch {
@@ -51,7 +52,7 @@ func matchProduct(c *ir.Context, kernel *ir.Op, align []int64) *match {
 				return nil
 			}
 			m.contract = op
-		case op.Is(tile.Load), op.Is(tile.Store), op.Is(tile.Broadcast), op.Is(tile.Constant), tile.ElementwiseOp(op.Def().Name) == op.Def():
+		case op.Is(tile.Load), op.Is(tile.Store), op.Is(tile.Broadcast), op.Is(tile.Constant), op.Is(tile.Reduce), tile.ElementwiseOp(op.Def().Name) == op.Def():
 			m.ops = append(m.ops, op)
 		case op.Def().DialectName() == "arith", op.Has(ir.Terminator):
 		default:
@@ -209,6 +210,11 @@ func (m *match) epilogue() bool {
 			if m.views[op] = v; v.whole {
 				fetched = append(fetched, op)
 			}
+		case op.Is(tile.Reduce):
+			if !m.columnSums(op) {
+				return false
+			}
+		case op.Is(tile.Store) && op.Operand(0).DefinedBy(tile.Reduce):
 		case op.Is(tile.Store):
 			v, ok := m.viewOf(op, op.Operand(1), op.Operands()[2:], op.Operand(0))
 			if s := op.Operand(0).Shape(); !ok || s[0] != int64(m.steps[0]) || s[1] != int64(m.steps[1]) {
@@ -218,7 +224,7 @@ func (m *match) epilogue() bool {
 			stores = true
 		}
 	}
-	m.g.Epilogue = blublas.Epilogue{Reads: len(fetched), Apply: m.apply, Fetch: func(p *blublas.Point) {
+	m.g.Epilogue = blublas.Epilogue{Reads: len(fetched), Sums: len(m.sums) > 0, Apply: m.apply, Fetch: func(p *blublas.Point) {
 		for _, op := range fetched {
 			m.load(p, op)
 		}
@@ -229,16 +235,60 @@ func (m *match) epilogue() bool {
 	return stores
 }
 
+// param is the number of a reference among the epilogue's parameters.
+func (m *match) param(ref *ir.Value) int {
+	i := slices.Index(m.used, ref)
+	if i < 0 {
+		i = len(m.used)
+		m.used = append(m.used, ref)
+	}
+	return i
+}
+
+// columnSums reads a sum of the block's rows, which is stored as a row of a matrix of its own for every block: that is what
+// templates do, for blocks of as many rows.
+func (m *match) columnSums(op *ir.Op) bool {
+	y, x := op.Result(0), op.Operand(0).Shape()
+	if op.Attrs().Str("kind") != "sum" || op.Attrs().IntOr("axis", 0) != 0 || y.Elem() != ir.Type(m.l.c.F32()) || !y.HasOneUse() || len(m.batch) > 0 ||
+		x[0] != int64(m.steps[0]) || x[1] != int64(m.steps[1]) || m.steps[0] != m.g.SumRows() && m.steps[0] < m.g.M {
+		return false
+	}
+	for u := range y.Uses() {
+		store := u.Owner()
+		if !store.Is(tile.Store) || u.Index() != 0 {
+			return false
+		}
+		ref, at := store.Operand(1), store.Operands()[2:]
+		t := ref.Type().(*ir.MemRefType)
+		strides, _ := mem.Layout(t)
+		blocks := int64((m.g.M + m.g.SumRows() - 1) / m.g.SumRows())
+		if len(at) != 2 || !slices.Equal(t.Shape, []int64{blocks, int64(m.g.N)}) || strides[1] != 1 || blocks > 1 && strides[0] != int64(m.g.N) || !sameIndex(at[1], m.col) || !m.blockOf(at[0]) {
+			return false
+		}
+		m.sums[y] = m.param(ref)
+	}
+	return true
+}
+
+// blockOf reports whether an index is the number of the block along the rows.
+func (m *match) blockOf(v *ir.Value) bool {
+	if n, ok := constant(v); ok {
+		return n == 0 && m.g.M <= m.steps[0]
+	}
+	if op := v.Op(); op != nil && op.Name() == "arith.divsi" && op.Operand(0) == m.row {
+		n, ok := constant(op.Operand(1))
+		return ok && n == int64(m.steps[0])
+	}
+	return v == m.row && m.g.M <= m.steps[0]
+}
+
 // viewOf reads where a block lies: each dimension goes along the product's rows, its columns or a batch, or is fixed.
 func (m *match) viewOf(op *ir.Op, ref *ir.Value, at []*ir.Value, block *ir.Value) (v view, ok bool) {
 	t := ref.Type().(*ir.MemRefType)
 	strides, _ := mem.Layout(t)
 	size := ir.ByteSize(t.Elem)
 	v.elem, v.align = t.Elem, m.alignOf(ref)
-	if v.Param = slices.Index(m.used, ref); v.Param < 0 {
-		v.Param = len(m.used)
-		m.used = append(m.used, ref)
-	}
+	v.Param = m.param(ref)
 	row, col := tile.Window(op)
 	shape := block.Shape()
 	for d, o := range at {

@@ -17,6 +17,9 @@ func (m *match) apply(p *blublas.Point, acc []*ir.Value) {
 		switch {
 		case op.Is(tile.Load):
 			env[op.Result(0)] = m.load(p, op)
+		case op.Is(tile.Reduce):
+			p.SumColumns(m.sums[op.Result(0)], env[op.Operand(0)])
+		case op.Is(tile.Store) && op.Operand(0).DefinedBy(tile.Reduce):
 		case op.Is(tile.Store):
 			m.store(p, op, env[op.Operand(0)])
 		case op.Is(tile.Constant):

@@ -1,4 +1,4 @@
-// RUN: bluc opt %s --pass-pipeline='builtin.module(buffers{align=256},program,ptx{arch=sm_90a})' | FileCheck %s
+// RUN: bluc opt %s --pass-pipeline='builtin.module(buffers{align=256},program,ptx{arch=sm_90a products=general})' | FileCheck %s
 // A product: 256 threads have 8x8 elements each, the operands' panels go through shared memory eight elements of the
 // contracted dimension at a time, and the epilogue works on the registers.
 
