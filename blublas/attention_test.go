@@ -162,31 +162,60 @@ func attentions() []Attention {
 	return all
 }
 
-// run evaluates the three kernels.
-func (a Attention) run(t *testing.T, random *rand.Rand) (got, want exact, delta []float64) {
-	m, size := &emulate.Memory{}, a.size()
-	q := newTensor(m, size, a.Batch, a.Heads, a.Queries, a.Features, 3)
-	k, v := newTensor(m, size, a.Batch, a.KeyHeads, a.Keys, a.Features, 2), newTensor(m, size, a.Batch, a.KeyHeads, a.Keys, a.Features, 2)
-	o, do := newTensor(m, size, a.Batch, a.Heads, a.Queries, a.Features, 1), newTensor(m, size, a.Batch, a.Heads, a.Queries, a.Features, 1)
-	dq := newTensor(m, size, a.Batch, a.Heads, a.Queries, a.Features, 3)
-	dk, dv := newTensor(m, size, a.Batch, a.KeyHeads, a.Keys, a.Features, 2), newTensor(m, size, a.Batch, a.KeyHeads, a.Keys, a.Features, 2)
+// emulatedAttention is the tensors of one, in memory.
+type emulatedAttention struct {
+	memory          *emulate.Memory
+	q, k, v, o, do  *tensor
+	dq, dk, dv      *tensor
+	logSums, deltas *emulate.Buffer
+	want            exact
+}
+
+func (a Attention) prepare(random *rand.Rand) *emulatedAttention {
+	e := &emulatedAttention{memory: &emulate.Memory{}}
+	of := func(heads, positions, parts int) *tensor {
+		return newTensor(e.memory, a.size(), a.Batch, heads, positions, a.Features, parts)
+	}
+	e.q, e.k, e.v = of(a.Heads, a.Queries, 3), of(a.KeyHeads, a.Keys, 2), of(a.KeyHeads, a.Keys, 2)
+	e.o, e.do = of(a.Heads, a.Queries, 1), of(a.Heads, a.Queries, 1)
+	e.dq, e.dk, e.dv = of(a.Heads, a.Queries, 3), of(a.KeyHeads, a.Keys, 2), of(a.KeyHeads, a.Keys, 2)
 	rows := a.Batch * a.Heads * a.Queries
-	lse, deltas := m.Alloc(4*rows), m.Alloc(4*rows)
-	want = a.exact(q.fill(random), k.fill(random), v.fill(random), do.fill(random))
-	addresses := map[string]uint64{"q": q.buffer.Base, "k": k.buffer.Base, "v": v.buffer.Base, "o": o.buffer.Base, "do": do.buffer.Base, "dq": dq.buffer.Base,
-		"dk": dk.buffer.Base, "dv": dv.buffer.Base, "lse": lse.Base, "delta": deltas.Base}
+	e.logSums, e.deltas = e.memory.Alloc(4*rows), e.memory.Alloc(4*rows)
+	e.want = a.exact(e.q.fill(random), e.k.fill(random), e.v.fill(random), e.do.fill(random))
+	return e
+}
+
+// kernels builds the three kernels.
+func (a Attention) kernels(t *testing.T) []*Kernel {
 	c := ir.NewContext(ptx.Dialect)
+	var all []*Kernel
 	for _, build := range []func(*ir.Builder, Device) (*Kernel, error){a.Forward, a.GradQueries, a.GradKeys} {
 		kernel, err := build(ir.NewBuilder(c, nil), H200)
 		require.NoError(t, err)
 		require.NoError(t, ir.Verify(c, kernel.Op))
-		var params []any
-		for _, p := range kernel.Params {
-			params = append(params, addresses[p.Name])
-		}
-		require.NoError(t, emulate.Launch(m, kernel.Op, kernel.Grid, params...), kernel.Name)
+		all = append(all, kernel)
 	}
-	return exact{o.read(t), readFloats(lse), dq.read(t), dk.read(t), dv.read(t)}, want, readFloats(deltas)
+	return all
+}
+
+// launch runs one of them.
+func (e *emulatedAttention) launch(kernel *Kernel) error {
+	addresses := map[string]uint64{"q": e.q.buffer.Base, "k": e.k.buffer.Base, "v": e.v.buffer.Base, "o": e.o.buffer.Base, "do": e.do.buffer.Base, "dq": e.dq.buffer.Base,
+		"dk": e.dk.buffer.Base, "dv": e.dv.buffer.Base, "lse": e.logSums.Base, "delta": e.deltas.Base}
+	var params []any
+	for _, p := range kernel.Params {
+		params = append(params, addresses[p.Name])
+	}
+	return emulate.Launch(e.memory, kernel.Op, kernel.Grid, params...)
+}
+
+// run evaluates the three kernels.
+func (a Attention) run(t *testing.T, random *rand.Rand) (got, want exact, delta []float64) {
+	e := a.prepare(random)
+	for _, kernel := range a.kernels(t) {
+		require.NoError(t, e.launch(kernel), kernel.Name)
+	}
+	return exact{e.o.read(t), readFloats(e.logSums), e.dq.read(t), e.dk.read(t), e.dv.read(t)}, e.want, readFloats(e.deltas)
 }
 
 // Outputs and gradients differ from float64's by no more than roundings explain: relative to a tensor's largest number, four

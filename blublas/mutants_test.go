@@ -161,16 +161,7 @@ func count(kernel *ir.Op) (n int) {
 func (p *product) outcome(t *testing.T, at int, m mutant) string {
 	e := prepare(t, p.g, p.o)
 	kernels := e.kernels(t, small(p.g.Target))
-	var target *ir.Op
-	n := -1
-	ir.Walk(kernels[0].Op, func(op *ir.Op) ir.WalkResult {
-		if n++; n == at {
-			target = op
-			return ir.Stop
-		}
-		return ir.Advance
-	})
-	m.change(target)
+	m.change(nth(kernels[0].Op, at))
 	if err := e.run(kernels, 0); err != nil {
 		for _, f := range findings {
 			if strings.Contains(err.Error(), f.says) {
