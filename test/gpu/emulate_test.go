@@ -164,6 +164,7 @@ func emulateWithin(t *testing.T, c *ir.Context, module, kernel *ir.Op, o lowerpt
 			}
 		}
 		stored(x)
+		repeated(v.Type().(*ir.MemRefType), x)
 		if tf32(kernel) {
 			for k, v := range x.Data { // to 10 bits behind the leading one: products of tf32 are exact
 				x.Data[k] = float64(math.Float32frombits(math.Float32bits(float32(v)) &^ 0x1fff))
@@ -322,6 +323,17 @@ func stored(x *ir.Tensor) {
 		}
 		x.Data[i] = ir.DecodeElement(x.Elem, string(ir.EncodeElement(nil, x.Elem, v)))
 	}
+}
+
+// repeated gives elements of an input that are the same place in memory, as those of a repeated row are, the same value.
+func repeated(t *ir.MemRefType, x *ir.Tensor) {
+	first := map[int64]int{}
+	eachElement(t, func(i int, at int64) {
+		if _, ok := first[at]; !ok {
+			first[at] = i
+		}
+		x.Data[i] = x.Data[first[at]]
+	})
 }
 
 // integers is the range of random integers for each input: indices stay within what they index.
