@@ -69,7 +69,7 @@ func (b *bench) candidates(p blublas.Precision, s shape, layout string, out ir.F
 	o.Out = out
 	g := with(blublas.Gemm{Precision: p}, layout, s.m, s.n, s.k)
 	g.Epilogue = blublas.Standard(o)
-	d := b.gpu.device
+	d := b.gpu.Device
 	if b.older {
 		d.Target = ptx.SM80
 	}

@@ -31,7 +31,7 @@ func (b *bench) checks() error {
 			continue
 		}
 		r := result{Kind: "check", Case: c.layout, Kernel: g.Name()}
-		if err := g.Check(b.gpu.device); err != nil {
+		if err := g.Check(b.gpu.Device); err != nil {
 			return err
 		}
 		worst, err := b.check(g, c)
@@ -127,10 +127,10 @@ func (b *bench) check(g blublas.Gemm, c check) (float64, error) {
 		if err := s.reset(b.gpu, pointers); err != nil {
 			return math.NaN(), err
 		}
-		if err := b.gpu.launch(runs); err != nil {
+		if err := b.gpu.Launch(runs); err != nil {
 			return math.NaN(), err
 		}
-		if err := b.gpu.stream.Synchronize(); err != nil {
+		if err := b.gpu.Stream.Synchronize(); err != nil {
 			return math.NaN(), err
 		}
 		got, err := s.download(b.gpu, pointers)
@@ -148,7 +148,7 @@ func (b *bench) check(g blublas.Gemm, c check) (float64, error) {
 		}
 		first = s.list(got)
 	}
-	return worst, b.gpu.free(slices.Concat(ma.owned, mb.owned, pointers, owned)...)
+	return worst, b.gpu.Free(slices.Concat(ma.owned, mb.owned, pointers, owned)...)
 }
 
 // product is A B^T in float64, over all cores.
@@ -238,10 +238,10 @@ func (s *surroundings) bytes(name string) int {
 // guard is poison after each result, which must stay.
 const guard = 4096
 
-func (s *surroundings) upload(g *gpu) ([]cuda.Pointer, error) {
+func (s *surroundings) upload(g *device) ([]cuda.Pointer, error) {
 	var ps []cuda.Pointer
 	for _, name := range s.g.Epilogue.Params {
-		p, err := g.ctx.Alloc(int64(s.bytes(name) + guard))
+		p, err := g.Ctx.Alloc(int64(s.bytes(name) + guard))
 		if err != nil {
 			return nil, err
 		}
@@ -251,7 +251,7 @@ func (s *surroundings) upload(g *gpu) ([]cuda.Pointer, error) {
 }
 
 // reset poisons everything with NaN and puts the inputs in place.
-func (s *surroundings) reset(g *gpu, ps []cuda.Pointer) error {
+func (s *surroundings) reset(g *device, ps []cuda.Pointer) error {
 	for i, name := range s.g.Epilogue.Params {
 		raw := make([]byte, s.bytes(name)+guard)
 		for j := range raw {
@@ -261,18 +261,18 @@ func (s *surroundings) reset(g *gpu, ps []cuda.Pointer) error {
 			rows, cols := s.size(name)
 			copy(raw, encode(x, rows, cols, cols, s.elem(name)))
 		}
-		if err := g.ctx.Upload(ps[i], raw); err != nil {
+		if err := g.Ctx.Upload(ps[i], raw); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *surroundings) download(g *gpu, ps []cuda.Pointer) (map[string][]byte, error) {
+func (s *surroundings) download(g *device, ps []cuda.Pointer) (map[string][]byte, error) {
 	got := map[string][]byte{}
 	for i, name := range s.g.Epilogue.Params {
 		raw := make([]byte, s.bytes(name)+guard)
-		if err := g.ctx.Download(raw, ps[i]); err != nil {
+		if err := g.Ctx.Download(raw, ps[i]); err != nil {
 			return nil, err
 		}
 		for j, v := range raw[s.bytes(name):] {

@@ -96,7 +96,7 @@ func (b *bench) compute(g blublas.Gemm, s shape, fileA, fileB string, rows []int
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.gpu.ctx.Alloc(int64(g.M) * int64(g.N) * 4)
+	c, err := b.gpu.Ctx.Alloc(int64(g.M) * int64(g.N) * 4)
 	if err != nil {
 		return nil, err
 	}
@@ -104,21 +104,21 @@ func (b *bench) compute(g blublas.Gemm, s shape, fileA, fileB string, rows []int
 	if err != nil {
 		return nil, err
 	}
-	if err := b.gpu.launch(runs); err != nil {
+	if err := b.gpu.Launch(runs); err != nil {
 		return nil, err
 	}
-	if err := b.gpu.stream.Synchronize(); err != nil {
+	if err := b.gpu.Stream.Synchronize(); err != nil {
 		return nil, err
 	}
 	var got []float64
 	raw := make([]byte, 4*g.N)
 	for _, r := range rows {
-		if err := b.gpu.ctx.Download(raw, c+cuda.Pointer(4*r*g.N)); err != nil {
+		if err := b.gpu.Ctx.Download(raw, c+cuda.Pointer(4*r*g.N)); err != nil {
 			return nil, err
 		}
 		got = append(got, decode(raw, ir.F32)...)
 	}
-	return got, b.gpu.free(slices.Concat(ma.owned, mb.owned, owned, []cuda.Pointer{c})...)
+	return got, b.gpu.Free(slices.Concat(ma.owned, mb.owned, owned, []cuda.Pointer{c})...)
 }
 
 // worstRow is the largest norm(error) / norm(absA absB) of a row.

@@ -2,137 +2,18 @@ package main
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
+	"blutrain/bench/internal/gpu"
 	"blutrain/blublas"
-	codegen "blutrain/codegen/ptx"
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
 	"blutrain/runtime/cuda"
 )
 
-// gpu runs kernels.
-type gpu struct {
-	ctx    *cuda.Context
-	stream *cuda.Stream
-	flush  cuda.Pointer // more than L2 holds
-	device blublas.Device
-	loaded map[string]*cuda.Function
-	begin  *cuda.Event
-	end    *cuda.Event
-}
-
-const flushBytes = 256 << 20
-
-func openGPU(d *cuda.Driver) (*gpu, error) {
-	devices, err := d.Devices()
-	if err != nil {
-		return nil, err
-	}
-	g := &gpu{device: blublas.H200, loaded: map[string]*cuda.Function{}}
-	if g.ctx, err = devices[0].Open(); err != nil {
-		return nil, err
-	}
-	g.device.SMs, g.device.SharedPerBlock = devices[0].SMs, devices[0].Shared
-	if g.stream, err = g.ctx.NewStream(); err != nil {
-		return nil, err
-	}
-	if g.begin, err = g.ctx.NewEvent(); err != nil {
-		return nil, err
-	}
-	if g.end, err = g.ctx.NewEvent(); err != nil {
-		return nil, err
-	}
-	g.flush, err = g.ctx.Alloc(flushBytes)
-	return g, err
-}
-
-// load assembles a kernel; spills and serialized matrix products are failures.
-func (g *gpu) load(k *blublas.Kernel) (*cuda.Function, error) {
-	if f := g.loaded[k.Name]; f != nil {
-		return f, nil
-	}
-	text, err := codegen.Print(k.Op)
-	if err != nil {
-		return nil, err
-	}
-	m, err := g.ctx.Load(k.Name, text)
-	if err != nil {
-		return nil, err
-	}
-	f, err := m.Function(k.Name, k.Shared)
-	if err != nil {
-		return nil, err
-	}
-	if f.Local > 0 {
-		return nil, &spillError{k.Name, f.Local}
-	}
-	g.loaded[k.Name] = f
-	return f, nil
-}
-
-// spillError says that a kernel has more values than registers.
-type spillError struct {
-	kernel string
-	bytes  int
-}
-
-func (e *spillError) Error() string {
-	return fmt.Sprintf("kernel %s spills: %d bytes of local memory", e.kernel, e.bytes)
-}
-
-// run is a kernel with its arguments.
-type run struct {
-	f      *cuda.Function
-	config cuda.Config
-	args   []any
-}
-
-func (g *gpu) launch(runs []run) error {
-	for _, r := range runs {
-		if err := g.stream.Launch(r.f, r.config, r.args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// time gives the milliseconds of each of n repetitions, L2 filled with something else before each.
-func (g *gpu) time(runs []run, n int) ([]float64, error) {
-	var all []float64
-	for i := range n + 3 {
-		if err := g.stream.Fill(g.flush, uint32(i), flushBytes/4); err != nil {
-			return nil, err
-		}
-		if err := g.stream.Record(g.begin); err != nil {
-			return nil, err
-		}
-		if err := g.launch(runs); err != nil {
-			return nil, err
-		}
-		if err := g.stream.Record(g.end); err != nil {
-			return nil, err
-		}
-		if err := g.end.Wait(); err != nil {
-			return nil, err
-		}
-		ms, err := g.end.Since(g.begin)
-		if err != nil {
-			return nil, err
-		}
-		if i >= 3 {
-			all = append(all, ms)
-		}
-	}
-	return all, nil
-}
-
-func median(xs []float64) float64 {
-	s := slices.Sorted(slices.Values(xs))
-	return s[len(s)/2]
-}
+// device runs kernels on matrices.
+type device struct{ *gpu.GPU }
 
 // matrix is an operand on the device: its planes, and the scales of their blocks.
 type matrix struct {
@@ -141,27 +22,18 @@ type matrix struct {
 	owned  []cuda.Pointer
 }
 
-func (g *gpu) free(ps ...cuda.Pointer) error {
-	for _, p := range ps {
-		if err := g.ctx.Free(p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // upload puts a rows x cols matrix, rows at pitch elements, on the device as the kernel wants its operands.
-func (g *gpu) upload(p blublas.Precision, x []float32, rows, cols, pitch int) (*matrix, error) {
+func (g *device) upload(p blublas.Precision, x []float32, rows, cols, pitch int) (*matrix, error) {
 	elem := ir.F32
 	if p == blublas.BF16 {
 		elem = ir.BF16
 	}
 	raw := encode(x, rows, cols, pitch, elem)
-	at, err := g.ctx.Alloc(int64(len(raw)))
+	at, err := g.Ctx.Alloc(int64(len(raw)))
 	if err != nil {
 		return nil, err
 	}
-	if err := g.ctx.Upload(at, raw); err != nil {
+	if err := g.Ctx.Upload(at, raw); err != nil {
 		return nil, err
 	}
 	m := &matrix{planes: []cuda.Pointer{at}, owned: []cuda.Pointer{at}}
@@ -175,13 +47,13 @@ func (g *gpu) upload(p blublas.Precision, x []float32, rows, cols, pitch int) (*
 func planes(p blublas.Precision) bool { return p == blublas.FP16x3 || p == blublas.BF16x6 }
 
 // split makes planes of a float32 matrix.
-func (g *gpu) split(p blublas.Precision, m *matrix, rows, cols, pitch int) (*matrix, error) {
+func (g *device) split(p blublas.Precision, m *matrix, rows, cols, pitch int) (*matrix, error) {
 	s := blublas.Split{Precision: p, Rows: rows, Cols: cols, Pitch: pitch, PlanePitch: pitch, Target: ptx.SM90A}
 	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil))
 	if err != nil {
 		return nil, err
 	}
-	f, err := g.load(k)
+	f, err := g.Load(k)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +64,7 @@ func (g *gpu) split(p blublas.Precision, m *matrix, rows, cols, pitch int) (*mat
 	split := &matrix{owned: m.owned}
 	args := []any{m.planes[0]}
 	for i, n := range sizes {
-		at, err := g.ctx.Alloc(int64(n))
+		at, err := g.Ctx.Alloc(int64(n))
 		if err != nil {
 			return nil, err
 		}
@@ -204,10 +76,10 @@ func (g *gpu) split(p blublas.Precision, m *matrix, rows, cols, pitch int) (*mat
 			split.scales = at
 		}
 	}
-	if err := g.launch([]run{{f, cuda.Config{Grid: k.Grid, Threads: k.Threads, Shared: k.Shared}, args}}); err != nil {
+	if err := g.Launch([]gpu.Run{{F: f, Config: cuda.Config{Grid: k.Grid, Threads: k.Threads, Shared: k.Shared}, Args: args}}); err != nil {
 		return nil, err
 	}
-	return split, g.stream.Synchronize()
+	return split, g.Stream.Synchronize()
 }
 
 // encode lays out a matrix in memory; what is between the rows is NaN, which no result may depend on.
@@ -246,12 +118,12 @@ func bits16(elem ir.FloatKind, v float32) uint16 {
 }
 
 // prepare builds and loads a product's kernels and gives them their arguments; extra are the epilogue's pointers.
-func (g *gpu) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (runs []run, owned []cuda.Pointer, err error) {
-	k, err := cfg.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.device)
+func (g *device) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (runs []gpu.Run, owned []cuda.Pointer, err error) {
+	k, err := cfg.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.Device)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := g.load(k)
+	f, err := g.Load(k)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -260,7 +132,7 @@ func (g *gpu) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (run
 		addresses = append(addresses, a.scales, b.scales)
 	}
 	if cfg.SplitK > 1 {
-		p, err := g.ctx.Alloc(int64(cfg.SplitK) * int64(cfg.M) * int64(cfg.N) * 4)
+		p, err := g.Ctx.Alloc(int64(cfg.SplitK) * int64(cfg.M) * int64(cfg.N) * 4)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -276,26 +148,26 @@ func (g *gpu) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (run
 			continue
 		}
 		element := map[string]cuda.Element{"bf16": cuda.BFloat16, "f16": cuda.Float16, "tf32": cuda.TFloat32}[p.Map.Element]
-		m, err := g.ctx.Tiled(element, addresses[i], p.Map.Dims[:], []int{p.Map.Pitch}, p.Map.Box[:], cuda.Swizzle128)
+		m, err := g.Ctx.Tiled(element, addresses[i], p.Map.Dims[:], []int{p.Map.Pitch}, p.Map.Box[:], cuda.Swizzle128)
 		if err != nil {
 			return nil, nil, err
 		}
 		args = append(args, m)
 	}
-	runs = append(runs, run{f, cuda.Config{Grid: k.Grid, Threads: k.Threads, Cluster: k.Cluster, Shared: k.Shared}, args})
+	runs = append(runs, gpu.Run{F: f, Config: cuda.Config{Grid: k.Grid, Threads: k.Threads, Cluster: k.Cluster, Shared: k.Shared}, Args: args})
 	if cfg.SplitK == 1 {
 		return runs, owned, nil
 	}
-	s, err := cfg.SumParts(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.device)
+	s, err := cfg.SumParts(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.Device)
 	if err != nil {
 		return nil, nil, err
 	}
-	if f, err = g.load(s); err != nil {
+	if f, err = g.Load(s); err != nil {
 		return nil, nil, err
 	}
 	args = []any{owned[0]}
 	for _, p := range extra {
 		args = append(args, p)
 	}
-	return append(runs, run{f, cuda.Config{Grid: s.Grid, Threads: s.Threads}, args}), owned, nil
+	return append(runs, gpu.Run{F: f, Config: cuda.Config{Grid: s.Grid, Threads: s.Threads}, Args: args}), owned, nil
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"strings"
 
+	"blutrain/bench/internal/gpu"
 	"blutrain/blublas"
 	"blutrain/runtime/cuda"
 )
@@ -63,7 +64,7 @@ type bench struct {
 	only    []string
 	reps    int
 	older   bool
-	gpu     *gpu
+	gpu     *device
 	peer    *peer
 	results []result
 	failed  int
@@ -103,10 +104,12 @@ func (b *bench) run(checks, times, errs bool) error {
 	if err != nil {
 		return err
 	}
-	if b.gpu, err = openGPU(driver); err != nil {
+	first, err := gpu.Open(driver)
+	if err != nil {
 		return err
 	}
-	d := b.gpu.ctx.Device
+	b.gpu = &device{first}
+	d := b.gpu.Ctx.Device
 	fmt.Printf("%s, driver for CUDA %d.%d, compute capability %d.%d, %d multiprocessors, %d KiB of L2\n", d.Name, version/1000, version%1000/10, d.Major, d.Minor, d.SMs, d.L2>>10)
 	if checks {
 		if err := b.checks(); err != nil {
@@ -119,7 +122,7 @@ func (b *bench) run(checks, times, errs bool) error {
 	if b.peer, err = startPeer(); err != nil {
 		return err
 	}
-	defer b.peer.stop()
+	defer b.peer.Stop()
 	if errs {
 		if err := b.errors(); err != nil {
 			return err

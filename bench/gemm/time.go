@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"blutrain/bench/internal/gpu"
 	"blutrain/blublas"
 	"blutrain/ir"
 	"blutrain/runtime/cuda"
@@ -72,7 +73,7 @@ func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, e
 	var mine []*result
 	for _, g := range b.candidates(p, s, op.layout, op.out) {
 		ms, err := b.timeKernel(g, op)
-		if errors.As(err, new(*spillError)) { // no kernel to use: it is told, and not timed
+		if errors.As(err, new(*gpu.SpillError)) { // no kernel to use: it is told, and not timed
 			fmt.Printf("%-18s %-11s %v\n", s.name, p, err)
 			b.results = append(b.results, result{Kind: "time", Case: s.name, Kernel: g.Name(), Failure: err.Error()})
 			continue
@@ -81,7 +82,7 @@ func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, e
 			return nil, err
 		}
 		r := &result{Kind: "time", Case: s.name, Kernel: g.Name(), Millis: ms}
-		r.TFLOPS = 2 * float64(s.m) * float64(s.n) * float64(s.k) / median(ms) * 1e-9
+		r.TFLOPS = 2 * float64(s.m) * float64(s.n) * float64(s.k) / gpu.Median(ms) * 1e-9
 		mine = append(mine, r)
 		if best == nil || r.TFLOPS > best.TFLOPS {
 			best = r
@@ -93,10 +94,10 @@ func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, e
 	}
 	for _, r := range mine {
 		r.Peer = append(before.Millis, after.Millis...)
-		r.Ratio = median(r.Peer) / median(r.Millis)
+		r.Ratio = gpu.Median(r.Peer) / gpu.Median(r.Millis)
 		b.results = append(b.results, *r)
 	}
-	return best, b.gpu.free(slices.Concat(op.a.owned, op.b.owned, op.around)...)
+	return best, b.gpu.Free(slices.Concat(op.a.owned, op.b.owned, op.around)...)
 }
 
 func (b *bench) timeKernel(g blublas.Gemm, op *operands) ([]float64, error) {
@@ -104,11 +105,11 @@ func (b *bench) timeKernel(g blublas.Gemm, op *operands) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	ms, err := b.gpu.time(runs, b.reps)
+	ms, err := b.gpu.Time(runs, b.reps)
 	if err != nil {
 		return nil, err
 	}
-	return ms, b.gpu.free(owned...)
+	return ms, b.gpu.Free(owned...)
 }
 
 // operands is random data of a shape on the device.
@@ -160,17 +161,17 @@ func (b *bench) random(rows, k int, o blublas.Operand, p blublas.Precision) (*ma
 	const block = 1 << 20
 	raw := encode(normals(block, rand.New(rand.NewPCG(rand.Uint64(), 2))), 1, block, block, elem)
 	total := rows * o.Pitch * size
-	at, err := b.gpu.ctx.Alloc(int64(total))
+	at, err := b.gpu.Ctx.Alloc(int64(total))
 	if err != nil {
 		return nil, err
 	}
 	filled := min(len(raw), total)
-	if err := b.gpu.ctx.Upload(at, raw[:filled]); err != nil {
+	if err := b.gpu.Ctx.Upload(at, raw[:filled]); err != nil {
 		return nil, err
 	}
 	for filled < total {
 		n := min(filled, total-filled)
-		if err := b.gpu.stream.Copy(at+cuda.Pointer(filled), at, int64(n)); err != nil {
+		if err := b.gpu.Stream.Copy(at+cuda.Pointer(filled), at, int64(n)); err != nil {
 			return nil, err
 		}
 		filled += n
