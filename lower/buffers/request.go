@@ -235,11 +235,45 @@ func (f *function) placeLaunch(op *ir.Op) {
 			p = f.inherit(op, i, taken)
 		}
 		if p == nil {
-			p = whole(f.fresh(v.Type(), at, op.Loc()), v.Shape())
+			p = f.roomy(v, at, op.Loc())
 		}
 		f.places[v] = p
 		p.root.extend(at, f.lastUse[v])
 	}
+}
+
+// rowBytes is what rows of 16-bit operands of products start at multiples of: units that multiply read as much at a time.
+const rowBytes = 16
+
+// roomy is new memory for a result. Rows that a product reads are made longer where they aren't multiples of rowBytes.
+func (f *function) roomy(v *ir.Value, at int, loc *ir.Location) *place {
+	shape := v.Shape()
+	size, last := ir.ByteSize(v.Elem()), len(shape)-1
+	if size != 2 || last < 1 || shape[last]*size%rowBytes == 0 || !f.multiplied(v) {
+		return whole(f.fresh(v.Type(), at, loc), shape)
+	}
+	longer := slices.Clone(shape)
+	longer[last] = (shape[last]*size + rowBytes - 1) / rowBytes * rowBytes / size
+	return whole(f.fresh(f.ctx.Tensor(longer, v.Elem()), at, loc), longer).slice(make([]int64, len(shape)), shape, nil)
+}
+
+// multiplied reports whether a value, or what views make of it, is an operand of a product.
+func (f *function) multiplied(v *ir.Value) bool {
+	for u := range v.Uses() {
+		op := u.Owner()
+		if isView(op) && f.multiplied(op.Result(0)) {
+			return true
+		}
+		if op.Name() != "tile.launch" || f.kernel(op) == nil {
+			continue
+		}
+		for w := range f.kernel(op).Body().Arg(u.Index()).Uses() {
+			if w.Owner().Name() == "tile.contract" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // inherit takes over the memory of an operand that dies in this launch and may share it with result i.
