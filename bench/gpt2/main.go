@@ -1,0 +1,69 @@
+// Command gpt2 writes the batches that blurun's loader gives, for the other side of bench/gpt2:
+//
+//	gpt2 -data FILE -o FILE [-seed 7] [-batch 16] [-tokens 1024] [-steps 50]
+//
+// The output is uint16: for every step the batch's windows, of one token more than a row has, for the targets are the tokens
+// moved by one.
+package main
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"blutrain/formats/atomicfile"
+	"blutrain/train/data"
+)
+
+func main() {
+	file := flag.String("data", "", "token file")
+	out := flag.String("o", "", "file to write")
+	seed := flag.Uint64("seed", 7, "seed of the run")
+	batch := flag.Int64("batch", 16, "rows of a batch")
+	tokens := flag.Int64("tokens", 1024, "tokens of a row")
+	steps := flag.Int("steps", 50, "batches")
+	vocabulary := flag.Int64("vocabulary", 50257, "tokens that there are")
+	flag.Parse()
+	if flag.NArg() > 0 || *file == "" || *out == "" {
+		flag.Usage()
+		os.Exit(2)
+	}
+	err := write(*file, *out, data.Config{B: *batch, S: *tokens, Vocab: *vocabulary, Ranks: 1, Seed: *seed}, *steps)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gpt2:", err)
+		os.Exit(1)
+	}
+}
+
+func write(file, out string, c data.Config, steps int) error {
+	shards, err := data.OpenShards([]string{file})
+	if err != nil {
+		return err
+	}
+	defer shards.Close()
+	loader, err := data.NewLoader(shards, c, nil)
+	if err != nil {
+		return err
+	}
+	defer loader.Close()
+	var raw []byte
+	for range steps {
+		b, err := loader.Next()
+		if err != nil {
+			return err
+		}
+		for row := range c.B {
+			at := row * c.S
+			raw = binary.LittleEndian.AppendUint16(raw, uint16(b.Tokens[at]))
+			for _, t := range b.Targets[at : at+c.S] {
+				raw = binary.LittleEndian.AppendUint16(raw, uint16(t))
+			}
+		}
+	}
+	return atomicfile.WriteFile(atomicfile.OS{}, out, func(w io.Writer) error {
+		_, err := w.Write(raw)
+		return err
+	})
+}

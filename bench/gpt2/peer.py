@@ -1,0 +1,182 @@
+"""PyTorch's side of bench/gpt2. `peer.py --serve` reads one JSON question a line and answers each with one line;
+`peer.py --first QUESTION` trains one step and says so: what a person waits for, imports and all."""
+import gc
+import json
+import sys
+import time
+
+import torch
+from safetensors.torch import load_file, save_file
+
+import model as gpt2
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def synchronize():
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def clean():
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def network(size, vocabulary):
+    return gpt2.GPT2(vocabulary=vocabulary, **size).to(device)
+
+
+class Steps:
+    """Whole steps of training on random tokens. The vocabulary is padded to a multiple of 128, as is usual."""
+
+    def __init__(self, q):
+        torch.manual_seed(0)
+        self.cast = gpt2.precision(q["precision"])
+        size = q.get("size", {})
+        vocabulary = q.get("vocabulary", 50257)
+        self.model = network(size, -(-vocabulary // 128) * 128)
+        self.call = torch.compile(self.model) if q["mode"] == "compile" else self.model
+        self.optimizer = gpt2.optimizer(self.model, 1e-4)
+        shape = (q["batch"], q.get("tokens", 1024))
+        self.tokens, self.targets = (torch.randint(0, vocabulary, shape, device=device) for _ in range(2))
+
+    def step(self):
+        with self.cast:
+            loss = self.call(self.tokens, self.targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, foreach=True)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss
+
+
+def timed(q):
+    torch._dynamo.reset()
+    steps = Steps(q)
+    begun = time.time()
+    loss = steps.step().item()
+    first = time.time() - begun
+    for _ in range(3):
+        steps.step()
+    millis = []
+    for _ in range(q["steps"]):
+        synchronize()
+        begun = time.time()
+        steps.step()
+        synchronize()
+        millis.append(1e3 * (time.time() - begun))
+    reserved = torch.cuda.max_memory_reserved() if device == "cuda" else 0
+    return {"step_ms": millis, "first_step_s": first, "loss": loss, "reserved_bytes": reserved}
+
+
+def relative(got, want):
+    norm = want.norm().item()
+    return ((got.double() - want).norm().item() / norm) if norm > 0 else got.double().norm().item()
+
+
+def gradients(net, tokens, targets, cast, rows):
+    """The loss, summed, and its gradients, a few rows of the batch at a time."""
+    net.zero_grad(set_to_none=True)
+    total = 0.0
+    for i in range(0, tokens.shape[0], rows):
+        with cast:
+            loss = net(tokens[i : i + rows], targets[i : i + rows], "sum")
+        loss.backward()
+        total += loss.item()
+    return total, {name: p.grad for name, p in gpt2.weights(net).items()}
+
+
+def anchors(q):
+    """Random weights and tokens to files; the loss and gradients in float64; how far float32, tf32 and bf16 are off."""
+    torch.manual_seed(q["seed"])
+    net = network(q.get("size", {}), q["vocabulary"])
+    with torch.no_grad():  # biases and gains as they may be after a while, so that every gradient says something
+        for name, p in net.named_parameters():
+            if p.dim() == 1:
+                p.add_(0.05 * torch.randn_like(p))
+    shape = (q["batch"], q["tokens"])
+    tokens, targets = (torch.randint(0, q["vocabulary"], shape, device=device) for _ in range(2))
+    save_file({name: p.detach().cpu().contiguous() for name, p in gpt2.weights(net).items()}, q["weights"])
+    save_file({"tokens": tokens.int().cpu(), "targets": targets.int().cpu()}, q["inputs"])
+    answer = {"errors": {}}
+    results = {}
+    for name in ("fp32", "tf32", "bf16"):
+        results[name] = gradients(net, tokens, targets, gpt2.precision(name), q["batch"])
+    wide = network(q.get("size", {}), q["vocabulary"]).double()
+    wide.load_state_dict({k: v.double() for k, v in net.state_dict().items()})
+    loss, exact = gradients(wide, tokens, targets, gpt2.precision("fp32"), q["rows"])
+    save_file({**{name: g.cpu().contiguous() for name, g in exact.items()}, "loss": torch.tensor([loss], dtype=torch.float64)}, q["exact"])
+    for name, (got, grads) in results.items():
+        answer["errors"][name] = {"loss": abs(got - loss) / abs(loss), **{n: relative(g, exact[n]) for n, g in grads.items()}}
+    answer["loss"] = loss
+    return answer
+
+
+def compare(q):
+    """How far the gradients in a file are from those in float64."""
+    exact, got = load_file(q["exact"], device), load_file(q["got"], device)
+    errors = {"loss": abs(got[q["loss"]].double().item() - exact["loss"].item()) / abs(exact["loss"].item())}
+    for name, want in exact.items():
+        if name != "loss":
+            errors[name] = relative(got["grads/" + name].view(want.shape), want)
+    return {"errors": errors}
+
+
+def continued(q):
+    """Goes on with a run from its weights and optimizer state, on the batches of a file."""
+    size, vocabulary = q.get("size", {}), q["vocabulary"]
+    state = {}
+    for file in q["checkpoint"]:
+        state.update(load_file(file, device))
+    cast = gpt2.precision(q["precision"])
+    net = network(size, vocabulary)
+    gpt2.load(net, state)
+    if q.get("perturb"):
+        torch.manual_seed(q["perturb"])
+        with torch.no_grad():
+            for p in net.parameters():  # to a neighbouring float, up or down
+                away = torch.where(torch.rand_like(p) < 0.5, torch.full_like(p, -torch.inf), torch.full_like(p, torch.inf))
+                p.copy_(torch.nextafter(p, away))
+    optimizer = gpt2.optimizer(net, 1e-4)
+    for name, p in gpt2.weights(net).items():
+        optimizer.state[p] = {"step": torch.tensor(float(q["step"]), device=device if device == "cuda" else "cpu"),
+                              "exp_avg": state["adamw.m/" + name].view(p.shape).clone(), "exp_avg_sq": state["adamw.v/" + name].view(p.shape).clone()}
+    b, s = q["batch"], q["tokens"]
+    batches = torch.from_file(q["batches"], size=q["steps"] * b * (s + 1), dtype=torch.int16).view(q["steps"], b, s + 1)
+    losses = []
+    for i in range(q["step"], q["steps"]):
+        window = batches[i].to(device).long() & 0xFFFF
+        for group in optimizer.param_groups:
+            group["lr"] = q["lr"][i]
+        with cast:
+            loss = net(window[:, :-1], window[:, 1:])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(loss.item())
+    return {"losses": losses}
+
+
+def serve():
+    if device == "cuda":
+        torch.zeros(1, device=device)
+        synchronize()
+    for line in sys.stdin:
+        q = json.loads(line)
+        try:
+            answer = {"time": timed, "anchors": anchors, "compare": compare, "continue": continued, "hello": lambda q: {"torch": torch.__version__, "device": device}}[q["do"]](q)
+        except (RuntimeError, KeyError, OSError) as e:
+            answer = {"failure": f"{type(e).__name__}: {e}"}
+        clean()
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--first"]:
+        steps = Steps(json.loads(sys.argv[2]))
+        print(json.dumps({"step": 1, "loss": steps.step().item()}), flush=True)
+    else:
+        serve()
