@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 
+	"blutrain/dialects/blu"
 	"blutrain/ir"
 	"blutrain/runtime/ref"
 )
@@ -19,6 +21,8 @@ import (
 // largest number of terms in one of its sums, since the rounding errors of a sum that is added up one after the other grow with
 // the square root of their number. Bounds are not met by chance: a wrong constant, index or operation is off by orders of magnitude.
 //
+// Where products of precision tf32 are among a function's operations, changes are by tf32's roundoff, 2^-11, and n is 1.
+//
 // An element that such changes make infinite or no number, or the contrary, is loose: sqrt(x - y) at x = y, say. Nothing
 // follows for it, so it is left out of both norms, and counted.
 
@@ -29,18 +33,38 @@ const roundoff = 1.0 / (1 << 24)
 type rounding struct {
 	random *rand.Rand
 	growth float64 // the factor of the bound
+	unit   float64 // by how much of itself a number is changed; 0: roundoff
+}
+
+// tf32Roundoff is the unit roundoff of tf32, in which products of that precision read their operands. It is so much more than
+// what sums are off by that these don't count.
+const tf32Roundoff = 1.0 / (1 << 11)
+
+// unitOf is the unit roundoff of what a function computes.
+func unitOf(f *ir.Op) float64 {
+	unit := roundoff
+	ir.Walk(f, func(op *ir.Op) ir.WalkResult {
+		if op.Attrs().Str(blu.PrecisionAttr) == "tf32" {
+			unit = tf32Roundoff
+		}
+		return ir.Advance
+	})
+	return unit
 }
 
 // change is a ref.Change.
 func (r *rounding) change(op *ir.Op, x *ir.Tensor) *ir.Tensor {
+	unit := cmp.Or(r.unit, roundoff)
 	if op == nil {
-		return jittered(x, r.random)
+		return jittered(x, r.random, unit)
 	}
-	r.growth = max(r.growth, growth(op))
+	if unit == roundoff {
+		r.growth = max(r.growth, growth(op))
+	}
 	if !rounds(op) {
 		return x
 	}
-	x = jittered(x, r.random)
+	x = jittered(x, r.random, unit)
 	switch op.Def().Name {
 	case "cross_entropy", "log_softmax": // log(1 + e) of a small e knows e to a roundoff of 1
 		for i := range x.Data {
@@ -74,14 +98,14 @@ func rounds(op *ir.Op) bool {
 // smallestNormal is float32's.
 const smallestNormal = 0x1p-126
 
-// jittered is a tensor of floating-point numbers with every element changed by a unit roundoff of itself, up or down, and by what
+// jittered is a tensor of floating-point numbers with every element changed by so much of itself, up or down, and by what
 // is lost of it where float32 underflows.
-func jittered(t *ir.Tensor, r *rand.Rand) *ir.Tensor {
+func jittered(t *ir.Tensor, r *rand.Rand, unit float64) *ir.Tensor {
 	if !ir.IsFloat(t.Elem) {
 		return t
 	}
 	j := &ir.Tensor{Shape: t.Shape, Elem: t.Elem, Data: make([]float64, len(t.Data))}
-	factors := [2]float64{1 + roundoff, 1 - roundoff}
+	factors := [2]float64{1 + unit, 1 - unit}
 	var bits uint64
 	for i, v := range t.Data {
 		if i%64 == 0 {

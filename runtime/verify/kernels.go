@@ -231,7 +231,7 @@ func (o *oracle) evaluate(name string, in []runtime.Array) (*evaluation, error) 
 
 // round evaluates it with roundings.
 func (e *evaluation) round(random *rand.Rand) error {
-	r := &rounding{random: random, growth: 8}
+	r := &rounding{random: random, growth: 8, unit: unitOf(e.body.ParentOp())}
 	rounded, err := ref.Evaluate(e.ctx, e.module, e.body, e.args, r.change)
 	if err != nil {
 		return err
