@@ -279,9 +279,10 @@ class Bench:
             return
         relative = lambda xs: max(abs(x - y) / y for x, y in zip(xs, base, strict=True))
         spread = max((relative(v) for (p, n), v in torch.items() if n), default=math.nan)
+        close = max(3 * spread, 4 * 2**-24)  # what a loss itself is rounded to
         self.say(f"\nlosses of steps 2 to {steps}, largest relative difference from torch fp32 (last loss {base[-1]:.4f}; torch with perturbed weights: {spread:.1e})")
         for precision, losses in runs.items():
-            limit = {"fp32": 3 * spread, "fp32-strict": 3 * spread, "tf32": 1e-3, "bf16": 1e-2}[precision]
+            limit = {"fp32": close, "fp32-strict": close, "tf32": 1e-3, "bf16": 1e-2}[precision]
             d = relative(losses)
             self.keep("train", {"precision": precision, "losses": losses, "difference": d, "limit": limit})
             other = torch.get((counterpart[precision], 0))
@@ -306,7 +307,7 @@ def main():
     ap.add_argument("--tokens", type=int, default=1024)
     ap.add_argument("--vocabulary", type=int, default=50257)
     ap.add_argument("--size", type=json.loads, default={}, help="of the network in PyTorch, where it isn't 124M")
-    ap.add_argument("--loss", default="out0", help="name of the loss among blurun's outputs")
+    ap.add_argument("--loss", default="loss.0", help="name of the loss among blurun's outputs")
     o = ap.parse_args()
     o.precisions, o.modes, o.batches = o.precisions.split(","), o.modes.split(","), [int(b) for b in o.batches.split(",")]
     parts = o.parts.split(",")

@@ -40,7 +40,7 @@ class GPT2(nn.Module):
         for block in self.h:
             x = block(x)
         logits = F.linear(self.lnf(x), self.wte.weight)
-        return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1).long(), reduction=reduction)
+        return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1).long(), reduction=reduction)
 
 
 def blu_name(name):

@@ -57,11 +57,7 @@ func (g *GPU) Load(k *blublas.Kernel) (*cuda.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := g.Ctx.Load(k.Name, text)
-	if err != nil {
-		return nil, err
-	}
-	f, err := m.Function(k.Name, k.Shared)
+	f, err := g.LoadText(k.Name, text, k.Shared)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +66,15 @@ func (g *GPU) Load(k *blublas.Kernel) (*cuda.Function, error) {
 	}
 	g.loaded[k.Name] = f
 	return f, nil
+}
+
+// LoadText assembles a kernel of so many bytes of shared memory.
+func (g *GPU) LoadText(name string, text []byte, shared int) (*cuda.Function, error) {
+	m, err := g.Ctx.Load(name, text)
+	if err != nil {
+		return nil, err
+	}
+	return m.Function(name, shared)
 }
 
 // SpillError says that a kernel has more values than registers.
@@ -101,6 +106,11 @@ func (g *GPU) Launch(runs []Run) error {
 
 // Time gives the milliseconds of each of n repetitions, L2 filled with something else before each.
 func (g *GPU) Time(runs []Run, n int) ([]float64, error) {
+	return g.TimeOf(func() error { return g.Launch(runs) }, n)
+}
+
+// TimeOf is Time for whatever is put on the stream.
+func (g *GPU) TimeOf(work func() error, n int) ([]float64, error) {
 	var all []float64
 	for i := range n + 3 {
 		if err := g.Stream.Fill(g.flush, uint32(i), flushBytes/4); err != nil {
@@ -109,7 +119,7 @@ func (g *GPU) Time(runs []Run, n int) ([]float64, error) {
 		if err := g.Stream.Record(g.begin); err != nil {
 			return nil, err
 		}
-		if err := g.Launch(runs); err != nil {
+		if err := work(); err != nil {
 			return nil, err
 		}
 		if err := g.Stream.Record(g.end); err != nil {

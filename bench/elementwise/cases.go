@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// testCase is a function of tensors of float32: of rows x cols where nothing else is said.
+type testCase struct {
+	name string
+	body string // X stands for the type of rows x cols, R for that of a number a row, C for that of one a column, B for bfloat16
+}
+
+// cases are the loops of a transformer that are no products.
+func cases() []testCase {
+	return []testCase{
+		{"add", `(%x: X, %y: X) -> X {
+  %0 = blu.add %x, %y : (X, X) -> X
+  func.return %0 : (X) -> ()
+}`},
+		{"gelu", `(%x: X) -> X {
+  %0 = blu.gelu %x {approximate = "tanh"} : (X) -> X
+  func.return %0 : (X) -> ()
+}`},
+		{"gelu gradient", `(%x: X, %dy: X) -> X {
+  %0 = blu.gelu_grad %x, %dy {approximate = "tanh"} : (X, X) -> X
+  func.return %0 : (X) -> ()
+}`},
+		{"chain to bf16", `(%x: X, %y: X, %b: C) -> (X, B) {
+  %0 = blu.broadcast %b {axes = array<i64: 1>} : (C) -> X
+  %1 = blu.add %x, %0 : (X, X) -> X
+  %2 = blu.add %1, %y : (X, X) -> X
+  %3 = blu.cast %2 : (X) -> B
+  func.return %2, %3 : (X, B) -> ()
+}`},
+		{"layernorm", `(%x: X, %g: C, %b: C) -> (X, R, R) {
+  %0:3 = blu.layernorm %x, %g, %b {eps = 1.0e-05 : f64} : (X, C, C) -> (X, R, R)
+  func.return %0#0, %0#1, %0#2 : (X, R, R) -> ()
+}`},
+		{"layernorm gradient", `(%x: X, %g: C, %mean: R, %rstd: R, %dy: X) -> (X, C, C) {
+  %0:3 = blu.layernorm_grad %x, %g, %mean, %rstd, %dy : (X, C, R, R, X) -> (X, C, C)
+  func.return %0#0, %0#1, %0#2 : (X, C, C) -> ()
+}`},
+		{"rmsnorm", `(%x: X, %g: C) -> (X, R) {
+  %0:2 = blu.rmsnorm %x, %g {eps = 1.0e-05 : f64} : (X, C) -> (X, R)
+  func.return %0#0, %0#1 : (X, R) -> ()
+}`},
+		{"softmax", `(%x: X) -> X {
+  %0 = blu.softmax %x {axis = 1 : i64} : (X) -> X
+  func.return %0 : (X) -> ()
+}`},
+		{"column sums", `(%x: X) -> C {
+  %0 = blu.reduce_sum %x {axes = array<i64: 0>} : (X) -> C
+  func.return %0 : (C) -> ()
+}`},
+		{"transpose", `(%x: X) -> T {
+  %0 = blu.transpose %x {perm = array<i64: 1, 0>} : (X) -> T
+  %1 = blu.neg %0 : (T) -> T
+  func.return %1 : (T) -> ()
+}`},
+	}
+}
+
+// text is the function as a module.
+func (c testCase) text(rows, cols int) string {
+	types := strings.NewReplacer(
+		"X", fmt.Sprintf("tensor<%dx%dxf32>", rows, cols), "T", fmt.Sprintf("tensor<%dx%dxf32>", cols, rows),
+		"B", fmt.Sprintf("tensor<%dx%dxbf16>", rows, cols), "R", fmt.Sprintf("tensor<%dxf32>", rows), "C", fmt.Sprintf("tensor<%dxf32>", cols))
+	return "func.func @f" + types.Replace(c.body)
+}

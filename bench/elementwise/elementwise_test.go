@@ -1,0 +1,25 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every case compiles, to kernels that read and write at least what the function does.
+func TestCasesCompile(t *testing.T) {
+	for _, c := range cases() {
+		f, err := compile(c.text(512, 768))
+		require.NoError(t, err, c.name)
+		require.NotEmpty(t, f.kernels, c.name)
+		moved := int64(0)
+		for _, k := range f.kernels {
+			require.Positive(t, k.threads, k.name)
+			require.Contains(t, string(k.text), k.name[:3])
+			for _, n := range k.refs {
+				moved += n
+			}
+		}
+		require.GreaterOrEqual(t, moved, f.bytes, c.name)
+	}
+}

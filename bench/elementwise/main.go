@@ -1,0 +1,125 @@
+// Command elementwise times fused loops as the compiler makes them for the machine's first GPU, beside copies of the same
+// number of bytes:
+//
+//	elementwise [-json FILE] [-only TEXT] [-reps 15]
+//
+// A function's bytes are those of its operands and results, each once; what its kernels hand each other is not counted. The
+// rate is told in percent of a copy's by the driver, from one place in memory to another. L2 is filled with something else
+// before each launch.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"blutrain/bench/internal/gpu"
+	"blutrain/runtime/cuda"
+)
+
+func main() {
+	out := flag.String("json", "", "write everything measured to this file")
+	only := flag.String("only", "", "only cases whose name has this in it; several separated by commas")
+	reps := flag.Int("reps", 15, "launches timed for each median")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "elementwise: unknown argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	b := &bench{only: strings.Split(*only, ","), reps: *reps}
+	err := b.run()
+	if *out != "" && len(b.results) > 0 {
+		data, jsonErr := json.MarshalIndent(b.results, "", " ")
+		if jsonErr == nil {
+			jsonErr = os.WriteFile(*out, data, 0o644)
+		}
+		if err == nil {
+			err = jsonErr
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "elementwise:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run.
+type bench struct {
+	only    []string
+	reps    int
+	gpu     *gpu.GPU
+	results []result
+}
+
+// result is one measured function.
+type result struct {
+	Case    string               `json:"case"`
+	Bytes   int64                `json:"bytes"`
+	Kernels []string             `json:"kernels"`
+	Millis  map[string][]float64 `json:"millis"` // by kernel
+	Copy    []float64            `json:"copy_millis"`
+	Percent float64              `json:"percent"` // of the copy's rate
+}
+
+const rows = 16384
+
+func (b *bench) run() error {
+	driver, err := cuda.Open()
+	if err != nil {
+		return err
+	}
+	if b.gpu, err = gpu.Open(driver); err != nil {
+		return err
+	}
+	fmt.Printf("%s\n%-28s %10s %10s %8s %8s  %s\n", b.gpu.Ctx.Device.Name, "function", "us", "copy us", "TB/s", "percent", "kernels")
+	for _, cols := range []int{768, 3072} {
+		for _, c := range cases() {
+			name := fmt.Sprintf("%s %dx%d", c.name, rows, cols)
+			if !b.wanted(name) {
+				continue
+			}
+			if err := b.measure(name, c.text(rows, cols)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) wanted(name string) bool {
+	for _, o := range b.only {
+		if strings.Contains(name, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// measure times a function's kernels one by one, and copies.
+func (b *bench) measure(name, text string) error {
+	f, err := compile(text)
+	if err != nil {
+		return err
+	}
+	r := result{Case: name, Bytes: f.bytes, Millis: map[string][]float64{}}
+	if r.Copy, err = b.copies(f.bytes); err != nil {
+		return err
+	}
+	total := 0.0
+	for _, k := range f.kernels {
+		ms, err := b.time(k)
+		if err != nil {
+			return err
+		}
+		r.Kernels = append(r.Kernels, k.name)
+		r.Millis[k.name] = append(r.Millis[k.name], ms...)
+		total += gpu.Median(ms)
+	}
+	copied := gpu.Median(r.Copy)
+	r.Percent = 100 * copied / total
+	fmt.Printf("%-28s %10.1f %10.1f %8.2f %8.1f  %s\n", name, 1e3*total, 1e3*copied, float64(f.bytes)/total*1e-9, r.Percent, strings.Join(r.Kernels, " "))
+	b.results = append(b.results, r)
+	return nil
+}
