@@ -349,6 +349,48 @@ func TestTwoRunsInOneFolder(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestRanksMustShareTheFolder: ranks whose folders are not the same one, each on its host's own disk, say, learn so before they train,
+// whatever an earlier run has left there. Another way to the same folder is as good.
+func TestRanksMustShareTheFolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		elsewhere func(dir string) string
+		refused   bool
+	}{
+		"not there": {func(dir string) string { return dir + "-missing" }, true},
+		"empty":     {func(string) string { return t.TempDir() }, true},
+		"of another run": {func(string) string {
+			other := t.TempDir()
+			require.NoError(t, create(t, other, 1).Close())
+			return other
+		}, true},
+		"a link": {func(dir string) string {
+			link := filepath.Join(t.TempDir(), "link")
+			require.NoError(t, os.Symlink(dir, link))
+			return link
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			dirs := []string{dir, dir, c.elsewhere(dir)}
+			errs := onRanks(3, func(g ranks) error {
+				s, err := createWithin(10*time.Millisecond, dirs[g.rank], 1, g)
+				if err != nil {
+					return err
+				}
+				return s.Close()
+			})
+			for rank, err := range errs {
+				if !c.refused {
+					require.NoError(t, err, "rank %d", rank)
+					continue
+				}
+				require.ErrorContains(t, err, dirs[2]+" is not the folder of rank 0", "rank %d", rank)
+			}
+			require.NoError(t, create(t, dir, 1).Close(), "the folder is free again")
+		})
+	}
+}
+
 // TestLockEndsWithItsProcess: a killed run does not lock its folder for ever.
 func TestLockEndsWithItsProcess(t *testing.T) {
 	if dir := os.Getenv("CHECKPOINT_TEST_HOLD"); dir != "" {

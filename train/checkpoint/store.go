@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,8 +29,14 @@ type Store struct {
 
 // Create makes the folder if need be and takes it for this run: a second run in it is refused until Close, also when this one ends
 // without it. Restore or Fresh comes next. After each save only the newest `keep` checkpoints stay (0: all). All ranks call it, as
-// everything of a Store.
+// everything of a Store; where they don't all see the same folder, it is refused on all of them.
 func Create(dir string, keep int, group Group) (*Store, error) {
+	return createWithin(30*time.Second, dir, keep, group)
+}
+
+// createWithin is Create with the time after which what one rank wrote must be seen by the others: NFS, as it is usually mounted, may go on
+// saying for 30 s that a file isn't there.
+func createWithin(patience time.Duration, dir string, keep int, group Group) (*Store, error) {
 	s := &Store{fsys: atomicfile.OS{}, dir: dir, keep: keep, chunk: chunkBytes, group: group}
 	var err error
 	if group.Rank() == 0 {
@@ -37,11 +44,32 @@ func Create(dir string, keep int, group Group) (*Store, error) {
 		err = s.take()
 	}
 	owners, err := exchange(group, s.owner, err)
+	if err == nil {
+		s.owner = owners[0]
+		_, err = exchange(group, struct{}{}, s.shared(patience))
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("checkpoints: %w", err), s.Close())
 	}
-	s.owner = owners[0]
 	return s, nil
+}
+
+// shared looks for the lock of rank 0. Without it this rank would write where the first one does not look, which would be noticed
+// only when the first checkpoint fails.
+func (s *Store) shared(patience time.Duration) error {
+	const pause = 100 * time.Millisecond
+	for end := time.Now().Add(patience); ; time.Sleep(min(pause, patience)) {
+		text, err := os.ReadFile(filepath.Join(s.dir, lockName))
+		if err == nil && strings.Contains(string(text), s.owner) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%s is not the folder of rank 0, whose lock is not in it: checkpoints need a folder that all ranks share", s.dir)
+		}
+	}
 }
 
 // take makes the folder and locks it.
@@ -52,7 +80,7 @@ func (s *Store) take() error {
 	if err := s.fsys.SyncDir(filepath.Dir(filepath.Clean(s.dir))); err != nil {
 		return err
 	}
-	lock, err := lockFile(filepath.Join(s.dir, "lock"))
+	lock, err := lockFile(filepath.Join(s.dir, lockName), s.owner)
 	if err != nil {
 		return err
 	}
@@ -95,8 +123,11 @@ func (s *Store) Close() error {
 	return s.lock.Close()
 }
 
-// lockFile takes an advisory lock that ends with the process.
-func lockFile(name string) (*os.File, error) {
+// lockName is a file of the folder that tells which run has it.
+const lockName = "lock"
+
+// lockFile takes an advisory lock that ends with the process, for a run of that name.
+func lockFile(name, run string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
@@ -110,11 +141,15 @@ func lockFile(name string) (*os.File, error) {
 		return nil, &fs.PathError{Op: "flock", Path: name, Err: err}
 	}
 	host, _ := os.Hostname()
-	who := fmt.Sprintf("process %d on %s\n", os.Getpid(), host)
+	who := fmt.Sprintf("process %d on %s, run %s\n", os.Getpid(), host, run)
 	if err := f.Truncate(0); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if _, err := f.WriteAt([]byte(who), 0); err != nil {
+	_, err = f.WriteAt([]byte(who), 0)
+	if err == nil {
+		err = f.Sync() // for other hosts to see it
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
