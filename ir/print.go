@@ -60,6 +60,13 @@ func ValueName(v *Value) string {
 	return string((&printer{}).value(nil, v))
 }
 
+// Names numbers what is within op, an isolated one, and gives the names of its values as ValueName does: at once, as long as
+// nothing within changes.
+func Names(op *Op) func(v *Value) string {
+	numberFor(op)
+	return func(v *Value) string { return string((&printer{}).value(nil, v)) }
+}
+
 type printer struct {
 	PrintOptions
 	b      []byte

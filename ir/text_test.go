@@ -181,6 +181,7 @@ func TestValueName(t *testing.T) {
 	f := m.Body().Last()
 	require.Equal(t, "%arg1", ir.ValueName(f.Body().Arg(1)))
 	require.Equal(t, "%0#1", ir.ValueName(f.Body().First().Result(1)))
+	require.Equal(t, "%0#1", ir.Names(f)(f.Body().First().Result(1)))
 	loop := f.Body().First().Next()
 	require.Equal(t, "%arg2", ir.ValueName(loop.Body().Arg(0)))
 	require.Equal(t, "%2", ir.ValueName(loop.Body().First().Result(0)))

@@ -16,7 +16,7 @@ func (p *printer) parameters(kernel string, params []*ir.Value) error {
 		}
 		param := fmt.Sprintf("%s_%d", kernel, i)
 		if ptx.IsTensorMap(v.Type()) {
-			name := "%l" + suffix(v)
+			name := "%l" + p.suffix(v)
 			p.decls = append(p.decls, declaration{".b64", name, 0})
 			p.regs[v] = registers{[]string{name}, false}
 			p.line("mov.b64 %s, %s;", name, param)

@@ -23,7 +23,7 @@ func Print(kernel *ir.Op) ([]byte, error) {
 	if !kernel.Is(ptx.Kernel) {
 		return nil, kernel.Errorf("%s is no ptx.kernel", kernel.Name())
 	}
-	p := &printer{regs: map[*ir.Value]registers{}, taken: map[string]int{}, indent: 1}
+	p := &printer{regs: map[*ir.Value]registers{}, valueName: ir.Names(kernel), taken: map[string]int{}, indent: 1}
 	name := ptx.EntryName(kernel)
 	if err := p.parameters(name, kernel.Body().Args()); err != nil {
 		return nil, err
@@ -90,14 +90,15 @@ type registers struct {
 }
 
 type printer struct {
-	out    bytes.Buffer
-	indent int
-	regs   map[*ir.Value]registers
-	taken  map[string]int // how often a name was asked for: regions side by side number their values alike
-	decls  []declaration
-	labels int
-	temps  int
-	loc    *ir.Location
+	out       bytes.Buffer
+	indent    int
+	regs      map[*ir.Value]registers
+	valueName func(*ir.Value) string
+	taken     map[string]int // how often a name was asked for: regions side by side number their values alike
+	decls     []declaration
+	labels    int
+	temps     int
+	loc       *ir.Location
 }
 
 // declaration is one register, or n of them under names with numbers.
@@ -170,8 +171,8 @@ func class(t ir.Type) (class, letter string) {
 }
 
 // suffix is what distinguishes a value in names: 12 for %12, 5_1 for %5#1, a3 for %arg3.
-func suffix(v *ir.Value) string {
-	s := strings.TrimPrefix(ir.ValueName(v), "%")
+func (p *printer) suffix(v *ir.Value) string {
+	s := strings.TrimPrefix(p.valueName(v), "%")
 	if rest, ok := strings.CutPrefix(s, "arg"); ok {
 		return "a" + rest
 	}
@@ -181,7 +182,7 @@ func suffix(v *ir.Value) string {
 // fresh gives a value registers of its own.
 func (p *printer) fresh(v *ir.Value) []string {
 	t := v.Type()
-	names := p.named(t, suffix(v))
+	names := p.named(t, p.suffix(v))
 	p.regs[v] = registers{names, true}
 	return names
 }

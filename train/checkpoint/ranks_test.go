@@ -30,7 +30,6 @@ type hub struct {
 	count   int
 	results [][]byte
 	round   int
-	dead    error // a rank has died, and nothing is exchanged any more
 }
 
 func newRanks(world int) (groups []ranks) {
@@ -55,21 +54,10 @@ func (r ranks) Gather(mine []byte) ([][]byte, error) {
 		h.round++
 		h.all.Broadcast()
 	}
-	for h.round == round && h.dead == nil {
+	for h.round == round {
 		h.all.Wait()
 	}
-	if h.round == round {
-		return nil, h.dead
-	}
 	return h.results, nil
-}
-
-// die ends the exchange for all.
-func (r ranks) die(err error) {
-	r.hub.Lock()
-	defer r.hub.Unlock()
-	r.hub.dead = err
-	r.hub.all.Broadcast()
 }
 
 // onRanks runs a rank each in goroutines.
