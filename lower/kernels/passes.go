@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"slices"
+
 	"blutrain/dialects/arith"
 	"blutrain/dialects/blu"
 	"blutrain/dialects/tile"
@@ -33,8 +35,9 @@ func (e *emitter) passes() {
 				e.block(r)
 			}
 		}
-		if len(reductions)+len(outputs) > 0 {
-			e.pass(reductions, outputs)
+		whole := e.narrow(outputs)
+		if len(reductions)+len(whole) > 0 {
+			e.pass(reductions, whole)
 		}
 	}
 	for i, t := range e.f.outputs {
@@ -87,8 +90,7 @@ func (e *emitter) pass(reductions []*ir.Op, outputs []int) {
 	for _, op := range reductions {
 		inits = append(inits, e.initial(op)...)
 	}
-	axes := append(e.f.loops, e.blockAxis())
-	results := e.nest(axes, inits, func(carried []*ir.Value) []*ir.Value {
+	results := e.nest(e.piecedAxes(), inits, func(carried []*ir.Value) []*ir.Value {
 		var next []*ir.Value
 		for _, op := range reductions {
 			n := len(e.initialTypes(op))
@@ -106,6 +108,32 @@ func (e *emitter) pass(reductions []*ir.Op, outputs []int) {
 		results = results[n:]
 	}
 }
+
+// narrow stores the outputs that lack some of the axes a pass goes over, each in loops of its own: once. It returns the others.
+func (e *emitter) narrow(outputs []int) (whole []int) {
+	for _, i := range outputs {
+		t := e.f.outputs[i]
+		var own []int
+		for _, k := range e.piecedAxes() {
+			if e.f.has(e.f.g.dims[t.value], k) {
+				own = append(own, k)
+			}
+		}
+		if len(own) == len(e.f.loops)+1 {
+			whole = append(whole, i)
+			continue
+		}
+		e.prefetch(t.value, map[*ir.Op]bool{})
+		e.nest(own, nil, func([]*ir.Value) []*ir.Value {
+			e.storeOutput(i)
+			return nil
+		})
+	}
+	return whole
+}
+
+// piecedAxes is what a pass goes over, from the outermost.
+func (e *emitter) piecedAxes() []int { return append(slices.Clip(e.f.loops), e.blockAxis()) }
 
 // blockAxis is the axis of blocks that reductions run along.
 func (e *emitter) blockAxis() int {
