@@ -6,7 +6,7 @@ export CGO_ENABLED := 0
 export GO
 
 .NOTPARALLEL:
-.PHONY: build test check vet tidy generated deadcode race fuzz alltests demo bench generate clean help
+.PHONY: build test check vet tidy generated deadcode race fuzz alltests demo bench device-bundle generate clean help
 
 build: ## compile bin/bluc and bin/blurun (the default)
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -47,6 +47,9 @@ demo: build ## train a small model and show what comes out
 bench: ## the benchmarks that need nothing but Go; bench/ has those with baselines
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
 
+device-bundle: ## build/device: all that a machine with a GPU needs to measure and test what is compiled for it
+	bench/device/bundle.sh
+
 generate: ## write the generated files anew
 	$(GO) generate ./...
 	BLUTRAIN_UPDATE=1 $(GO) test -count=1 -run '^TestReferenceIsCurrent$$' ./frontend/... ./cmd/...
@@ -55,4 +58,4 @@ clean: ## remove what was built
 	rm -rf bin build
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

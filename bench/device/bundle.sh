@@ -1,0 +1,55 @@
+#!/bin/sh
+# Puts all that a machine with a GPU needs into one folder, build/device: device.sh, and an archive with programs, models,
+# tests and Python scripts. Nothing there needs Go or a network. The models are compiled on arrival: a compiler is smaller
+# than what it makes of them. That they compile is found out here. Run by `make device-bundle`.
+set -eu
+cd "$(dirname "$0")/../.."
+: "${GO:=go}" "${ARCH:=sm_90a}"
+out=build/device stage=build/device.stage
+rm -rf "$stage"
+mkdir -p "$stage/bin" "$stage/models" "$stage/bench" "$out"
+export CGO_ENABLED=0 GOOS=linux GOARCH=amd64
+
+for program in cmd/bluc cmd/blurun bench/gemm bench/attention bench/elementwise; do
+    $GO build -trimpath -ldflags="-s -w" -o "$stage/bin/$(basename $program)" "./$program"
+done
+$GO test -c -trimpath -ldflags="-s -w" -o "$stage/bin/instructions.test" ./test/gpu/instructions
+unset GOOS GOARCH # what follows runs here
+$GO build -trimpath -o build/ ./cmd/bluc ./cmd/blurun
+$GO build -trimpath -o build/batches ./bench/gpt2
+
+# Name, model, settings and flags of each.
+for precision in fp32 fp32-strict tf32 bf16; do
+    for batch in 16 64; do
+        echo "gpt2-$precision-$batch gpt2 --precision $precision --set B=$batch"
+    done
+    echo "small-gpt2-$precision gpt2 --precision $precision --set V=256,T=80,L=2,H=2,C=64,B=2,S=80"
+    echo "small-llama-$precision llama --precision $precision --set V=256,L=2,H=4,K=2,C=64,F=144,B=2,S=72"
+    echo "small-mlp-$precision mlp --precision $precision --set V=13,W=3,E=8,M=24,B=3,S=10"
+done >"$stage/models/list"
+echo "ranks-gpt2-bf16 gpt2 --precision bf16 --set B=16 --mesh dp" >>"$stage/models/list"
+cp examples/*.blu bench/device/models.sh "$stage/models/"
+mkdir -p build/device.models
+sh bench/device/models.sh build/bluc examples "$stage/models/list" build/device.models 2 "$ARCH"
+rm -r build/device.models
+
+# The standard library's own text, about two million tokens.
+find "$($GO env GOROOT)/src/" -name '*.go' -size -60k ! -path '*/testdata/*' | sort | awk 'NR % 8 == 0' | head -n 700 >"$stage/files"
+xargs build/blurun data prepare -o "$stage/models/tokens.bin" --tokenizer gpt2 <"$stage/files"
+rm "$stage/files"
+build/batches -data "$stage/models/tokens.bin" -o "$stage/models/batches.u16" -seed 7 -batch 16 -tokens 1024 -steps 50
+# Bytes of text, for the small models.
+build/blurun data prepare README.md -o "$stage/models/small.bin" --tokenizer byte
+
+cp bench/gpt2/*.py "$stage/bench/"
+git rev-parse HEAD >"$stage/commit" 2>/dev/null || echo unknown >"$stage/commit"
+echo "$ARCH" >"$stage/arch"
+tar -C "$stage" -czf "$out/bundle.tar.gz" .
+cp bench/device/device.sh "$out/device.sh"
+rm -rf "$stage"
+bytes=$(du -cb "$out"/* | tail -n 1 | cut -f 1)
+echo "$out: $((bytes / 1048576)) MiB"
+if [ "$bytes" -gt $((60 * 1048576)) ]; then
+    echo "device-bundle: more than 60 MiB" >&2
+    exit 1
+fi

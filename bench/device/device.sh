@@ -1,0 +1,173 @@
+#!/bin/bash
+# Runs what is measured and tested on a machine with a GPU, and prints a table last:
+#
+#   bash build/device/device.sh [PART...]
+#
+# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-numbers collectives; gpt2 is
+# three of them. Without a part: all, in this order. Each has a limit of its own in seconds, given with it if need be
+# (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to device-results. Needs
+# python3 with PyTorch and, for the sanitizer, compute-sanitizer.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+begun=$SECONDS
+: "${DEVICE_LIMIT:=570}" "${OUT:=device-results}"
+mkdir -p "$OUT"
+OUT=$(cd "$OUT" && pwd)
+all="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-numbers collectives"
+
+usage() {
+    echo "device.sh: no part $1; there are: $all" >&2
+    exit 2
+}
+
+# The archive is unpacked, and the models in it are compiled, once for each that there is.
+root=/tmp/blutrain-device-$(sha256sum "$here/bundle.tar.gz" | cut -c 1-16)
+if [ ! -f "$root/.whole" ]; then
+    rm -rf "$root" && mkdir -p "$root" && tar -C "$root" -xzf "$here/bundle.tar.gz" &&
+        sh "$root/models/models.sh" "$root/bin/bluc" "$root/models" "$root/models/list" "$root/models" "$(nproc)" "$(cat "$root/arch")" && touch "$root/.whole" || exit 1
+fi
+cd "$root" || exit 1
+export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+models=$root/models blurun=$root/bin/blurun
+gpus=$("$blurun" devices 2>/dev/null | grep -c '^cuda')
+
+small() { # a small model trains for some steps, under what comes first
+    local precision=$1 steps=$2
+    shift 2
+    "$@" "$blurun" train "$models/small-gpt2-$precision.blx" --data "$models/small.bin" --steps "$steps" --json --val-every 0
+}
+
+part_check() { # programs start, scripts compile
+    local failed=0 f
+    for f in "$root"/bench/*.py; do
+        python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$f" || failed=1
+    done
+    python3 "$root/bench/bench.py" --help >/dev/null || failed=1
+    "$blurun" devices || failed=1
+    python3 -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda)' || failed=1
+    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
+    return $failed
+}
+
+part_instructions() { "$root/bin/instructions.test" -test.run OnGPU -test.v; }
+
+part_verify() { # every kernel and function of small models, and the same bits twice
+    local failed=0 model precision n
+    for precision in fp32 fp32-strict tf32 bf16; do
+        for model in gpt2 llama mlp; do
+            if "$blurun" verify "$models/small-$model-$precision.blx" >"$OUT/verify-$model-$precision.log" 2>&1; then
+                echo "verify $model $precision: ok"
+            else
+                echo "verify $model $precision: FAILED: $(tail -n 1 "$OUT/verify-$model-$precision.log")"
+                failed=1
+            fi
+        done
+        for n in 1 2; do
+            rm -rf "/tmp/bits-$n"
+            "$blurun" train "$models/small-gpt2-$precision.blx" --data "$models/small.bin" --steps 5 --json --val-every 0 --checkpoint-dir "/tmp/bits-$n" >/dev/null || failed=1
+        done
+        if cmp /tmp/bits-1/step-00000005/rank-00000.safetensors /tmp/bits-2/step-00000005/rank-00000.safetensors; then
+            echo "bits $precision: the same twice"
+        else
+            echo "bits $precision: FAILED"
+            failed=1
+        fi
+    done
+    return $failed
+}
+
+part_sanitizer() {
+    local failed=0 tool precision
+    if ! command -v compute-sanitizer >/dev/null; then
+        echo "no compute-sanitizer on this machine"
+        return 1
+    fi
+    for precision in bf16 fp32 tf32 fp32-strict; do
+        for tool in memcheck racecheck initcheck synccheck; do
+            if small $precision 2 compute-sanitizer --tool $tool --error-exitcode 9 >"$OUT/sanitizer-$tool-$precision.log" 2>&1; then
+                echo "$tool $precision: clean"
+            else
+                echo "$tool $precision: FAILED: $(grep -E 'ERROR SUMMARY|=========.*(error|hazard|Invalid|Uninit)' "$OUT/sanitizer-$tool-$precision.log" | tail -n 2 | tr '\n' ' ')"
+                failed=1
+            fi
+        done
+    done
+    return $failed
+}
+
+part_gemm() { "$root/bin/gemm" -checks -times -json "$OUT/gemm.json"; }
+part_attention() { "$root/bin/attention" -json "$OUT/attention.json"; }
+part_elementwise() { "$root/bin/elementwise" -json "$OUT/elementwise.json"; }
+
+gpt2() { # parts of the bench, its limit
+    python3 "$root/bench/bench.py" --blurun "$blurun" --artifacts "$models" --json "$OUT/gpt2-${1%%,*}.json" --parts "$1" --limit "$2"
+}
+part_gpt2-start() { gpt2 start $(($1 - 40)); }
+part_gpt2-time() { gpt2 time $(($1 - 40)); }
+part_gpt2-numbers() { gpt2 gradients,train $(($1 - 40)); }
+
+part_collectives() {
+    if [ "$gpus" -lt 2 ]; then
+        echo "needs 2 GPUs, this machine has $gpus"
+        return 1
+    fi
+    "$blurun" bench --collectives --device cuda --nproc-per-node "$gpus" || return 1
+    "$blurun" bench "$models/ranks-gpt2-bf16.blx" --steps 10 --nproc-per-node "$gpus"
+}
+
+limit_of() {
+    case $1 in
+    check) echo 60 ;;
+    instructions) echo 90 ;;
+    verify) echo 180 ;;
+    sanitizer) echo 400 ;;
+    gemm) echo 250 ;;
+    attention) echo 200 ;;
+    elementwise) echo 60 ;;
+    gpt2-start) echo 240 ;;
+    gpt2-time) echo 400 ;;
+    gpt2-numbers) echo 300 ;;
+    collectives) echo 120 ;;
+    esac
+}
+
+[ $# -gt 0 ] || set -- $all
+table=""
+failures=0
+for choice in "$@"; do
+    name=${choice%%=*}
+    [ "$name" = gpt2 ] && parts="gpt2-start gpt2-time gpt2-numbers" || parts=$name
+    for part in $parts; do
+        limit=$(limit_of "$part")
+        [ -n "$limit" ] || usage "$part"
+        [ "$choice" = "$name" ] || limit=${choice#*=}
+        left=$((DEVICE_LIMIT - (SECONDS - begun)))
+        [ "$left" -lt "$limit" ] && limit=$left
+        log=$OUT/$part.log
+        from=$SECONDS
+        if [ "$gpus" -eq 0 ] && [ "$part" != check ]; then
+            echo "no NVIDIA GPU on this machine" >"$log"
+            status="no GPU"
+        elif [ "$limit" -lt 15 ]; then
+            echo "no time left" >"$log"
+            status="no time"
+        else
+            export -f "part_$part" small gpt2
+            export models blurun root OUT gpus
+            timeout -k 10 "$limit" bash -c "part_$part $limit" >"$log" 2>&1
+            case $? in
+            0) status=ok ;;
+            124 | 137) status="cut short at $limit s" ;;
+            *) status=FAILED ;;
+            esac
+        fi
+        [ "$status" = ok ] || failures=$((failures + 1))
+        echo "== $part: $status"
+        tail -n 40 "$log" | cut -c 1-180
+        table+=$(printf '%-14s %5d s  %-20s %s' "$part" $((SECONDS - from)) "$status" "$(tail -n 1 "$log" | cut -c 1-100)")$'\n'
+    done
+done
+echo
+echo "commit $(cat "$root/commit"), $(date -u +%Y-%m-%d), logs in $OUT"
+printf '%s' "$table"
+[ "$failures" -eq 0 ]
