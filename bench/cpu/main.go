@@ -1,74 +1,68 @@
-// Command cpu times the matrix product of the CPU target beside NumPy's OpenBLAS,
-// in turn on the same machine, and prints medians, the ratio of these and of the best
-// times (which tells more on a busy machine), and the median's share of the measured peak. It needs a Python with numpy and threadpoolctl:
+// Command cpu measures the CPU target beside others on the same machine, in turn: matrix products beside NumPy's OpenBLAS, and
+// whole steps of training beside PyTorch. It prints medians and ratios, and writes every repetition to a file. The Python needs
+// numpy and threadpoolctl for products, torch for steps:
 //
-//	python3 -m venv /tmp/venv && /tmp/venv/bin/pip install numpy threadpoolctl
-//	go run ./bench/cpu --python /tmp/venv/bin/python
+//	python3 -m venv /tmp/venv && /tmp/venv/bin/pip install numpy threadpoolctl torch
+//	go build -o bin/ ./cmd/... && go run ./bench/cpu --python /tmp/venv/bin/python --json results.json
+//
+// Other programs disturb wall-clock times, so processor time is measured too, and the ratio of both sides' best times.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"blutrain/internal/peak"
+	"blutrain/formats/atomicfile"
 	"blutrain/runtime/host/prim"
 )
 
 type options struct {
-	Python  string `help:"Python with numpy and threadpoolctl; empty: no baseline." default:"python3"`
-	ISA     string `help:"Instruction set: avx512, avx2 or go; empty: the best."`
-	Reps    int    `help:"Turns of three repetitions." default:"5"`
-	Set     string `help:"Shapes: all, square, forward, backward, small." default:"all"`
-	Threads []int  `help:"Thread counts." default:"1,2"`
-	JSON    string `help:"Write the raw repetitions to this file."`
+	Parts   []string `help:"What to measure: gemm, step." default:"gemm,step" enum:"gemm,step"`
+	Python  string   `help:"Python with numpy and threadpoolctl; empty: no products beside OpenBLAS." default:"python3"`
+	Torch   string   `help:"Python with torch; empty: that of --python."`
+	Reps    int      `help:"Turns of three repetitions of a product, rounds of a step." default:"5"`
+	Threads []int    `help:"Thread counts." default:"1,2"`
+	JSON    string   `help:"Write the raw repetitions to this file."`
+
+	ISA  string `help:"Products: instruction set: avx512, avx2 or go; empty: the best. With avx2, OpenBLAS gets its Haswell kernel."`
+	Set  string `help:"Products: shapes: all, square, forward, backward, small." default:"all" enum:"all,square,forward,backward,small"`
+	Cold bool   `help:"Products: take another copy of B every time, from memory that no cache holds, as a model's weights are."`
+
+	Model  string   `help:"Steps: the model." default:"examples/gpt2.blu"`
+	Bin    string   `help:"Steps: folder with bluc and blurun." default:"bin"`
+	Shapes []string `help:"Steps: batches as rows x tokens." default:"4x64,1x512"`
 }
 
-// A shape is C[M,N] = A[M,K] B[K,N]; Layout says which operands are stored transposed.
-type shape struct {
-	Set     string `json:"set"`
-	M, N, K int
-	Layout  string
-}
-
-// shapes are a square, and GPT-2 124M's linear layers at some numbers of tokens:
-// y = x W^T, dx = dy W, dW = dy^T x.
-func shapes(set string) []shape {
-	var all []shape
-	for _, layout := range []string{"NN", "NT", "TN"} {
-		all = append(all, shape{"square", 1024, 1024, 1024, layout})
-	}
-	for _, tokens := range []int{256, 512} {
-		for _, w := range [][2]int{{2304, 768}, {768, 768}, {3072, 768}, {768, 3072}, {50257, 768}} {
-			all = append(all, shape{"forward", tokens, w[0], w[1], "NT"},
-				shape{"backward", tokens, w[1], w[0], "NN"}, shape{"backward", w[0], w[1], tokens, "TN"})
-		}
-	}
-	for _, tokens := range []int{1, 4, 16, 28, 64} {
-		all = append(all, shape{"small", tokens, 768, 768, "NT"}, shape{"small", tokens, 768, 3072, "NN"},
-			shape{"small", tokens, 50257, 768, "NT"})
-	}
-	return slices.DeleteFunc(all, func(s shape) bool { return set != "all" && s.Set != set })
-}
-
-type result struct {
-	Shape       shape     `json:"shape"`
-	Threads     int       `json:"threads"`
-	Seconds     []float64 `json:"seconds"`
-	Baseline    []float64 `json:"baseline_seconds,omitempty"`
-	Ratio       float64   `json:"ratio,omitempty"` // of the medians
-	BestRatio   float64   `json:"best_ratio,omitempty"`
-	GFlops      float64   `json:"gflops"`
-	PeakPercent float64   `json:"peak_percent,omitempty"`
+// report is what --json writes.
+type report struct {
+	Begun    string       `json:"begun"`
+	Command  []string     `json:"command"`
+	Load     [2]string    `json:"load"` // /proc/loadavg before and after
+	OpenBLAS string       `json:"openblas,omitempty"`
+	ISA      string       `json:"isa"`
+	Products []result     `json:"products,omitempty"`
+	Steps    []stepResult `json:"steps,omitempty"`
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == serveStep {
+		if err := trainSteps(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "cpu:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	var o options
-	kong.Parse(&o, kong.Description("Times matrix products beside OpenBLAS."))
+	kong.Parse(&o, kong.Description("Measures the CPU target beside OpenBLAS and PyTorch."))
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "cpu:", err)
 		os.Exit(1)
@@ -76,135 +70,74 @@ func main() {
 }
 
 func run(o options) error {
-	k := prim.Detect()
-	if o.ISA != "" {
-		var err error
-		if k, err = prim.ForISA(o.ISA); err != nil {
-			return err
-		}
+	r := report{Begun: time.Now().Format(time.DateTime), Command: os.Args[1:], Load: [2]string{load()}}
+	fmt.Printf("%s, load %s\n", r.Begun, r.Load[0])
+	var err error
+	if slices.Contains(o.Parts, "gemm") {
+		err = products(o, &r)
 	}
-	var base *baseline
-	if o.Python != "" {
-		var err error
-		if base, err = startBaseline(o.Python); err != nil {
-			return err
-		}
-		defer base.close()
-		fmt.Println("baseline:", base.name)
+	if err == nil && slices.Contains(o.Parts, "step") {
+		err = steps(o, &r)
 	}
-	most := peak.Flops(k.ISA())
-	fmt.Printf("kernels: %s, peak of one core %.1f Gflop/s\n\n", k.ISA(), most/1e9)
-	fmt.Printf("%7s %6s %6s %3s %3s %10s %10s %7s %7s %7s\n", "M", "N", "K", "lay", "thr", "Gflop/s", "OpenBLAS", "ratio", "best", "% peak")
-	var results []result
-	for _, threads := range o.Threads {
-		for _, s := range shapes(o.Set) {
-			r, err := measure(k, base, s, threads, o.Reps)
-			if err != nil {
-				return err
-			}
-			r.summarize(most)
-			results = append(results, r)
-		}
-	}
+	r.Load[1] = load()
+	fmt.Println("load", r.Load[1])
 	if o.JSON == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(results, "", " ")
-	if err != nil {
 		return err
 	}
-	return os.WriteFile(o.JSON, append(text, '\n'), 0o644)
+	text, jsonErr := json.MarshalIndent(r, "", " ")
+	if jsonErr == nil {
+		jsonErr = atomicfile.WriteFile(atomicfile.OS{}, o.JSON, func(w io.Writer) error { _, err := w.Write(append(text, byte(10))); return err })
+	}
+	return errors.Join(err, jsonErr)
 }
 
-// measure times s on both, in turn.
-func measure(k *prim.Kernels, base *baseline, s shape, threads, reps int) (result, error) {
-	r := result{Shape: s, Threads: threads}
-	pool := prim.NewPool(threads)
-	defer pool.Close()
-	e, g := prim.NewEngine(k, pool), operands(s)
-	if base != nil {
-		if err := base.prepare(s, threads); err != nil {
-			return r, err
-		}
+// load is the machine's load averages.
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
 	}
-	if s.flops() < 2e9 {
-		reps *= 3
-	}
-	for range reps {
-		ours, err := turn(func() (float64, error) {
-			start := time.Now()
-			e.Gemm(g)
-			return time.Since(start).Seconds(), nil
-		})
-		if err != nil {
-			return r, err
-		}
-		r.Seconds = append(r.Seconds, ours...)
-		if base == nil {
-			continue
-		}
-		theirs, err := turn(base.run)
-		if err != nil {
-			return r, err
-		}
-		r.Baseline = append(r.Baseline, theirs...)
-	}
-	return r, nil
+	return strings.Join(strings.Fields(string(b))[:3], " ")
 }
 
-// turn times three calls after one that wakes threads and warms caches.
-func turn(call func() (float64, error)) ([]float64, error) {
-	var seconds []float64
-	for i := range 4 {
-		t, err := call()
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			seconds = append(seconds, t)
-		}
+func kernels(o options) (*prim.Kernels, error) {
+	if o.ISA == "" {
+		return prim.Detect(), nil
 	}
-	return seconds, nil
+	return prim.ForISA(o.ISA)
 }
 
-func operands(s shape) *prim.Gemm {
-	g := &prim.Gemm{M: s.M, N: s.N, K: s.K, LDA: s.K, LDB: s.N, LDC: s.N,
-		TransA: s.Layout[0] == 'T', TransB: s.Layout[1] == 'T'}
-	if g.TransA {
-		g.LDA = s.M
-	}
-	if g.TransB {
-		g.LDB = s.K
-	}
-	g.A, g.B, g.C = make([]float32, s.M*s.K), make([]float32, s.K*s.N), make([]float32, s.M*s.N)
-	for i := range g.A {
-		g.A[i] = float32(i%17) - 8
-	}
-	for i := range g.B {
-		g.B[i] = float32(i%13) - 6
-	}
-	return g
+// A sample is how long something took, in seconds.
+type sample struct {
+	Wall float64 `json:"wall"`
+	CPU  float64 `json:"cpu"` // of all threads
 }
 
-func (s shape) flops() float64 { return 2 * float64(s.M) * float64(s.N) * float64(s.K) }
+func walls(s []sample) []float64 { return column(s, func(x sample) float64 { return x.Wall }) }
+func cpus(s []sample) []float64  { return column(s, func(x sample) float64 { return x.CPU }) }
 
-func (r *result) summarize(peak float64) {
-	ours, theirs := median(r.Seconds), median(r.Baseline)
-	s := r.Shape
-	r.GFlops = s.flops() / ours / 1e9
-	fmt.Printf("%7d %6d %6d %3s %3d %10.1f", s.M, s.N, s.K, s.Layout, r.Threads, r.GFlops)
-	if len(r.Baseline) > 0 {
-		r.Ratio = theirs / ours
-		r.BestRatio = slices.Min(r.Baseline) / slices.Min(r.Seconds)
-		fmt.Printf(" %10.1f %7.2f %7.2f", s.flops()/theirs/1e9, r.Ratio, r.BestRatio)
-	} else {
-		fmt.Printf(" %10s %7s %7s", "", "", "")
+func column(s []sample, of func(sample) float64) []float64 {
+	out := make([]float64, len(s))
+	for i, x := range s {
+		out[i] = of(x)
 	}
-	if peak > 0 {
-		r.PeakPercent = 100 * r.GFlops * 1e9 / (peak * float64(r.Threads))
-		fmt.Printf(" %6.1f%%", r.PeakPercent)
+	return out
+}
+
+// timed measures a call in this process.
+func timed(call func()) sample {
+	cpu, start := processCPU(), time.Now()
+	call()
+	return sample{time.Since(start).Seconds(), processCPU() - cpu}
+}
+
+// processCPU is the processor time this process has taken, in seconds.
+func processCPU() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // the arguments are right
 	}
-	fmt.Println()
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
 func median(x []float64) float64 {
