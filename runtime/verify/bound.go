@@ -23,6 +23,9 @@ import (
 //
 // Where products of precision tf32 are among a function's operations, changes are by tf32's roundoff, 2^-11, and n is 1.
 //
+// The last evaluation rounds every intermediate result to the nearest float32 instead: numbers that differ in float64 and don't in float32
+// are equal there only, and a row has two greatest elements. It moves results by no more than the others, but for such choices.
+//
 // An element that such changes make infinite or no number, or the contrary, is loose: sqrt(x - y) at x = y, say. Nothing
 // follows for it, so it is left out of both norms, and counted.
 
@@ -34,6 +37,7 @@ type rounding struct {
 	random *rand.Rand
 	growth float64 // the factor of the bound
 	unit   float64 // by how much of itself a number is changed; 0: roundoff
+	near   bool    // results are rounded to the nearest float32, and arguments, which are float32, are not changed
 }
 
 // tf32Roundoff is the unit roundoff of tf32, in which products of that precision read their operands. It is so much more than
@@ -55,14 +59,20 @@ func unitOf(f *ir.Op) float64 {
 // change is a ref.Change.
 func (r *rounding) change(op *ir.Op, x *ir.Tensor) *ir.Tensor {
 	unit := cmp.Or(r.unit, roundoff)
-	if op == nil {
+	switch {
+	case op == nil && r.near:
+		return x
+	case op == nil:
 		return jittered(x, r.random, unit)
 	}
 	if unit == roundoff {
 		r.growth = max(r.growth, growth(op))
 	}
-	if !rounds(op) {
+	switch {
+	case !rounds(op):
 		return x
+	case r.near:
+		return nearest(x)
 	}
 	x = jittered(x, r.random, unit)
 	switch op.Def().Name {
@@ -118,6 +128,18 @@ func jittered(t *ir.Tensor, r *rand.Rand, unit float64) *ir.Tensor {
 		j.Data[i] = v
 	}
 	return j
+}
+
+// nearest is a tensor of floating-point numbers rounded to float32.
+func nearest(t *ir.Tensor) *ir.Tensor {
+	if !ir.IsFloat(t.Elem) {
+		return t
+	}
+	y := &ir.Tensor{Shape: t.Shape, Elem: t.Elem, Data: make([]float64, len(t.Data))}
+	for i, v := range t.Data {
+		y.Data[i] = float64(float32(v))
+	}
+	return y
 }
 
 // terms is the largest number of terms in a sum that an operation adds up: at most as many elements of an operand as there

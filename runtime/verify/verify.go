@@ -183,7 +183,7 @@ func (c *comparison) round(function string, in map[string]runtime.Array, s runti
 		return err
 	}
 	for i := 0; i < draws && off(); i++ {
-		r := &rounding{random: c.random, growth: 8}
+		r := &rounding{random: c.random, growth: 8, near: i == draws-1}
 		out, states, err := reference.CallChanged(function, in, s, r.change)
 		if err != nil {
 			return err
