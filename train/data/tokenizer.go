@@ -3,6 +3,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -57,6 +58,10 @@ func (t *Tokenizer) Encode(text string) ([]uint16, error) {
 		}
 		return tokens, nil
 	}
+	text, stand, err := withoutDelete(text)
+	if err != nil {
+		return nil, err
+	}
 	ids, _, err := t.gpt2.Encode(text)
 	if err != nil {
 		return nil, err
@@ -64,8 +69,31 @@ func (t *Tokenizer) Encode(text string) ([]uint16, error) {
 	tokens := make([]uint16, len(ids))
 	for i, id := range ids {
 		tokens[i] = uint16(id)
+		if stand != 0 && id == controls+uint(stand) {
+			tokens[i] = deleteToken
+		}
 	}
 	return tokens, nil
+}
+
+// GPT-2's tokens of control characters, which are parts of no other: those of 0 to 31 are in a row, delete's is after them.
+const (
+	controls    = 188
+	deleteToken = 221
+)
+
+// withoutDelete has another control character, one that the text doesn't hold, stand for delete (0x7F), which the library leaves
+// out of its tokens. To the patterns and merges of GPT-2 they are alike.
+func withoutDelete(text string) (replaced string, stand byte, err error) {
+	if !strings.Contains(text, "\x7f") {
+		return text, 0, nil
+	}
+	for c := byte(1); c < 28; c++ {
+		if (c < '\t' || c > '\r') && strings.IndexByte(text, c) < 0 { // those between are white space, as those from 28 on are to some
+			return strings.ReplaceAll(text, "\x7f", string(rune(c))), c, nil
+		}
+	}
+	return "", 0, errors.New("the text holds every control character, and delete")
 }
 
 // Decode gives the text of tokens. A token may end inside a character, so the result of a part need not be UTF-8.
