@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"blutrain/artifact"
 	"blutrain/dtms"
@@ -24,14 +26,30 @@ func (o Options) CheckMesh(m *artifact.Manifest) error {
 	if want.DP == 0 {
 		want.DP = has.DP
 	}
-	if want.DP == has.DP && want.CP == has.CP {
+	if want.DP == has.DP && want.CP == has.CP || o.Mesh == nil && o.Apart {
 		return nil
 	}
 	if o.Mesh == nil {
 		n := want.DP * want.CP
-		return fmt.Errorf("the program was compiled for a mesh of dp = %d, cp = %d: start %d ranks of it, with blurun train --nproc-per-node %d or with a launcher such as mpiexec or torchrun", want.DP, want.CP, n, n)
+		return fmt.Errorf("the program was compiled for a mesh of dp = %d, cp = %d: start %d ranks of it, with --nproc-per-node %d or with a launcher such as mpiexec or torchrun", want.DP, want.CP, n, n)
 	}
 	return fmt.Errorf("the program was compiled for a mesh of dp = %d, cp = %d, and is opened on one of dp = %d, cp = %d", want.DP, want.CP, has.DP, has.CP)
+}
+
+// checkRanks refuses what several ranks compute together where the program is opened without them.
+func (o Options) checkRanks(m *artifact.Manifest, f *artifact.Function) error {
+	if m.Mesh == nil || o.Mesh != nil || m.Mesh.DP <= 1 && m.Mesh.CP <= 1 {
+		return nil
+	}
+	together := len(f.Collectives) > 0 || slices.ContainsFunc(f.Scalars, func(v artifact.Value) bool { return m.IsMeshScalar(v.Name) })
+	if !together {
+		return nil
+	}
+	all, dp := "the ranks", "any"
+	if m.Mesh.DP > 0 {
+		all, dp = fmt.Sprintf("the %d ranks", m.Mesh.DP*m.Mesh.CP), strconv.Itoa(m.Mesh.DP)
+	}
+	return fmt.Errorf("%s: %s of a mesh of dp = %s, cp = %d compute it together, and there is one here: compile the model without --mesh for it", f.Name, all, dp, m.Mesh.CP)
 }
 
 // Scalar is the value of a scalar of a checked call: what the caller gives, or this rank's place in the mesh.

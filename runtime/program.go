@@ -47,14 +47,19 @@ type Options struct {
 	Guard   bool // put each piece of memory between pages that may not be touched, so that an access beyond it is a fault
 
 	Mesh    *dtms.Mesh      // this rank's place among those that run the program; nil: it is the only one
+	Apart   bool            // without a mesh: open a program of several ranks for what each rank computes by itself, logits say
 	Context context.Context // its end is that of collectives under way, too; nil: nothing ends them but their deadlines
 }
 
-// CheckCall holds the arguments of a call to what the manifest says of the function: for devices, before they run it.
-func CheckCall(m *artifact.Manifest, fn string, in map[string]Array, s Scalars) (*artifact.Function, error) {
+// CheckCall holds a call to the ranks that the program is opened on, and its arguments to what the manifest says of the function: for
+// devices, before they run it.
+func (o Options) CheckCall(m *artifact.Manifest, fn string, in map[string]Array, s Scalars) (*artifact.Function, error) {
 	f, ok := m.Function(fn)
 	if !ok {
 		return nil, fmt.Errorf("no function %q; there are %v", fn, functionNames(m))
+	}
+	if err := o.checkRanks(m, f); err != nil {
+		return nil, err
 	}
 	for _, v := range f.Inputs {
 		a, ok := in[v.Name]

@@ -95,7 +95,7 @@ func (b *bigram) MemoryInUse() int64           { return b.manifest.Memory.Total 
 func (b *bigram) Close() error                 { return nil }
 
 func (b *bigram) Call(fn string, in map[string]runtime.Array, s runtime.Scalars) (map[string]runtime.Array, error) {
-	if _, err := runtime.CheckCall(&b.manifest, fn, in, s); err != nil {
+	if _, err := (runtime.Options{Mesh: b.mesh}).CheckCall(&b.manifest, fn, in, s); err != nil {
 		return nil, err
 	}
 	if b.calls++; b.onCall != nil {

@@ -74,7 +74,7 @@ func (e *env) open(path string, d deviceFlags) (*artifact.Artifact, runtime.Prog
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := e.openDevice(a, d.Device, runtime.Options{Threads: d.Threads})
+	p, err := e.openDevice(a, d.Device, runtime.Options{Threads: d.Threads, Apart: true})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // rankFlags are for commands that several ranks run together.
 type rankFlags struct {
-	NprocPerNode      int           `placeholder:"N" help:"Start N ranks of this command on this machine. Other launchers are recognized: see docs/cluster.md."`
+	NprocPerNode      *int          `placeholder:"N" help:"Start N ranks of this command on this machine. Other launchers are recognized: see docs/cluster.md."`
 	CollectiveTimeout time.Duration `placeholder:"TIME" default:"10m" help:"Longest that ranks wait for one of them (${default})."`
 	Engine            string        `enum:",tcp,mpi" default:"" help:"What connects the ranks: tcp or mpi. Default: what suits the launcher."`
 }
@@ -28,7 +28,7 @@ const mostLocalRanks = 1024
 
 // Validate implements kong's interface, for all commands that have these flags.
 func (f rankFlags) Validate() error {
-	if f.NprocPerNode < 0 || f.NprocPerNode > mostLocalRanks {
+	if n := f.NprocPerNode; n != nil && (*n < 1 || *n > mostLocalRanks) {
 		return fmt.Errorf("--nproc-per-node must be from 1 to %d", mostLocalRanks)
 	}
 	if f.CollectiveTimeout <= 0 {
@@ -53,8 +53,8 @@ func (e *env) asRanks(f rankFlags, command func(j *job) error) error {
 	if err != nil {
 		return err
 	}
-	if f.NprocPerNode > 0 && place.Launcher != launch.Spawned {
-		return e.startRanks(f.NprocPerNode, place)
+	if f.NprocPerNode != nil && place.Launcher != launch.Spawned {
+		return e.startRanks(*f.NprocPerNode, place)
 	}
 	if place.Rank == 0 && (place.Launcher != launch.None || place.Note != "") {
 		fmt.Fprintln(e.stderr, place)

@@ -74,6 +74,26 @@ func TestRanksOfOneCommand(t *testing.T) {
 	require.Equal(t, 1, strings.Count(stderr, "parameters from"))
 }
 
+// TestOneRankUsesWhatManyHaveTrained: what needs no other rank, to sample say, one process does with the artifact of a mesh, as with that
+// of one rank. What the ranks compute together it refuses.
+func TestOneRankUsesWhatManyHaveTrained(t *testing.T) {
+	w := setUp(t)
+	w.compile("tiny.blx", source, "cpu")
+	w.compileMesh("zero.blx", driver.Sharding{Mesh: "dp=2", Zero: 1})
+	w.compileMesh("cp.blx", driver.Sharding{Mesh: "cp=2"})
+	w.ok("train", w.path("tiny.blx"), "--data", w.path("text.bin"), "--steps", "3", "--checkpoint-dir", w.path("ckpt"))
+	sample := func(model string) string {
+		out, _ := w.ok("sample", w.path(model), "--params", w.path("ckpt"), "--prompt", "a", "--tokens", "12", "--seed", "4")
+		return out
+	}
+	for _, model := range []string{"zero.blx", "cp.blx"} {
+		require.Equal(t, sample("tiny.blx"), sample(model))
+		status, _, stderr := w.run("profile", w.path(model), "--steps", "1")
+		require.Equal(t, 1, status)
+		require.Contains(t, stderr, "compute it together, and there is one here: compile the model without --mesh for it")
+	}
+}
+
 // TestRanksThatCantStart: each says why with its number, and the status is not 0.
 func TestRanksThatCantStart(t *testing.T) {
 	w := setUp(t)
@@ -94,8 +114,8 @@ func TestRanksThatCantStart(t *testing.T) {
 	}
 	status, _, stderr := w.run("train", w.path("four.blx"), "--data", w.path("text.bin"), "--steps", "2")
 	require.Equal(t, 1, status)
-	require.Contains(t, stderr, "start 4 ranks of it, with blurun train --nproc-per-node 4 or with a launcher")
-	for _, flag := range []string{"--nproc-per-node=-1", "--nproc-per-node=2000", "--collective-timeout=0s", "--engine=gloo", "--accumulate=-1"} {
+	require.Contains(t, stderr, "start 4 ranks of it, with --nproc-per-node 4 or with a launcher")
+	for _, flag := range []string{"--nproc-per-node=-1", "--nproc-per-node=0", "--nproc-per-node=2000", "--collective-timeout=0s", "--engine=gloo", "--accumulate=-1"} {
 		status, _, stderr := w.run("train", w.path("four.blx"), "--data", w.path("text.bin"), "--steps", "2", flag)
 		require.Equal(t, 2, status, flag)
 		require.Contains(t, stderr, strings.Split(flag, "=")[0], flag)

@@ -19,7 +19,7 @@ type verifyCmd struct {
 	Kernels   bool     `xor:"what" help:"Only compare kernel by kernel."`
 	Functions bool     `xor:"what" help:"Only compare function by function."`
 	Mesh      bool     `xor:"what" help:"Compare a step of the ranks that the model was compiled for, in this process, with the step of one rank."`
-	Ranks     int      `placeholder:"N" help:"Ranks for --mesh, where the model runs on any number (2)."`
+	Ranks     *int     `placeholder:"N" help:"Ranks for --mesh, where the model runs on any number (2)."`
 	Tolerance *float64 `placeholder:"X" help:"Largest relative error of a function's output or state. Default: 1e-4; 1e-2 for tf32, 5e-2 for bf16. Kernels have bounds of their own."`
 	Seed      uint64   `placeholder:"N" help:"Seed of the random inputs (0)."`
 	JSON      bool     `help:"Print one JSON object for each kernel, and one for each output and state."`
@@ -31,7 +31,7 @@ func (c *verifyCmd) Validate() error {
 	if c.Tolerance != nil && !(*c.Tolerance >= 0) {
 		return errors.New("--tolerance must be a number from 0 on")
 	}
-	if c.Ranks < 0 || c.Ranks > mostLocalRanks || c.Ranks > 0 && !c.Mesh {
+	if n := c.Ranks; n != nil && (*n < 1 || *n > mostLocalRanks || !c.Mesh) {
 		return fmt.Errorf("--ranks must be from 1 to %d, and goes with --mesh", mostLocalRanks)
 	}
 	return errors.Join(checkSeed(c.Seed), c.deviceFlags.Validate())
@@ -212,15 +212,9 @@ func (c *verifyCmd) mesh(e *env, a *artifact.Artifact) error {
 	if m == nil {
 		return fmt.Errorf("%s was compiled for one rank: compile it with bluc compile --mesh", c.Model)
 	}
-	dp := m.DP
-	switch {
-	case dp == 0 && c.Ranks == 0:
-		dp = max(1, 2/m.CP)
-	case c.Ranks > 0:
-		dp = c.Ranks / m.CP
-	}
-	if c.Ranks > 0 && dp*m.CP != c.Ranks || m.DP > 0 && dp != m.DP || dp == 0 {
-		return fmt.Errorf("%s can't run on %d ranks: it was compiled for dp = %d, cp = %d (dp = 0 is any number)", c.Model, c.Ranks, m.DP, m.CP)
+	dp, err := c.dataParallel(m)
+	if err != nil {
+		return fmt.Errorf("%s %w", c.Model, err)
 	}
 	j := &job{localSize: dp * m.CP}
 	rows, err := verify.Mesh(e.ctx, a, c.Device, dp, m.CP, runtime.Options{Threads: j.threads(c.Threads), Poison: true}, c.limit(a.Manifest.Precision), c.Seed)
@@ -228,6 +222,22 @@ func (c *verifyCmd) mesh(e *env, a *artifact.Artifact) error {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	return c.judge(e, a, rows)
+}
+
+// dataParallel is the number of rows of a mesh that are to be compared.
+func (c *verifyCmd) dataParallel(m *artifact.Mesh) (int, error) {
+	switch n := c.Ranks; {
+	case n == nil && m.DP > 0:
+		return m.DP, nil
+	case n == nil:
+		return max(1, 2/m.CP), nil
+	case m.DP > 0 && *n != m.DP*m.CP:
+		return 0, fmt.Errorf("can't run on %d ranks: it was compiled for dp = %d, cp = %d", *n, m.DP, m.CP)
+	case *n%m.CP != 0:
+		return 0, fmt.Errorf("can't run on %d ranks: it was compiled for rows of cp = %d", *n, m.CP)
+	default:
+		return *n / m.CP, nil
+	}
 }
 
 // judge prints comparisons, and is an error if one is off.

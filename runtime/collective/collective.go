@@ -42,7 +42,7 @@ func Decode(op *ir.Op, opts runtime.Options) (Spec, error) {
 	if c := opts.Communicator(s.Group); c != nil {
 		size = int64(c.Size())
 	}
-	if s.Ranks != 0 && s.Ranks != size {
+	if s.Ranks != 0 && s.Ranks != size && !(opts.Apart && opts.Mesh == nil) { // apart, it isn't called
 		return s, op.Errorf("%s over %d ranks of group %s, which has %d", s.Op, s.Ranks, s.Group, size)
 	}
 	return s, nil
@@ -50,6 +50,14 @@ func Decode(op *ir.Op, opts runtime.Options) (Spec, error) {
 
 // String names it in messages.
 func (s Spec) String() string { return fmt.Sprintf("collective %d (%s over %s)", s.ID, s.Op, s.Group) }
+
+// Alone says why a collective can't be a copy, which it is on the only rank there is.
+func (s Spec) Alone() error {
+	if s.Ranks > 1 {
+		return fmt.Errorf("%s: it is one of %d ranks, and the program was opened on one", s, s.Ranks)
+	}
+	return nil
+}
 
 // Calls is what a communicator is asked for, one call for each pair of in and out.
 func (s Spec) Calls(c *dtms.Communicator, in, out []dtms.Memory, stream dtms.Stream) []dtms.Call {
@@ -91,8 +99,10 @@ type Flight struct {
 func Start(ctx context.Context, c *dtms.Communicator, s Spec, in, out []dtms.Memory) *Flight {
 	f := &Flight{spec: s, began: time.Now(), done: make(chan struct{})}
 	if c == nil {
-		for i := range in {
-			copy(out[i].Data(), in[i].Data())
+		if f.err = s.Alone(); f.err == nil {
+			for i := range in {
+				copy(out[i].Data(), in[i].Data())
+			}
 		}
 		f.ended = time.Now()
 		close(f.done)

@@ -173,6 +173,11 @@ func (f *function) communicate(s *step) error {
 func (f *function) begin(s *step) error {
 	n, m := f.p.network, s.begin
 	c := n.comms[m.spec.Group]
+	if c == nil {
+		if err := m.spec.Alone(); err != nil {
+			return err
+		}
+	}
 	var in, out []dtms.Memory
 	half := len(s.refs) / 2
 	for i, count := range m.counts {

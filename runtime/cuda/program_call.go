@@ -52,7 +52,7 @@ func (p *program) Trace(fn string, in map[string]runtime.Array, s runtime.Scalar
 
 // start checks a call's arguments and puts them where the GPU fetches them.
 func (p *program) start(fn string, in map[string]runtime.Array, s runtime.Scalars) (*function, error) {
-	info, err := runtime.CheckCall(p.manifest, fn, in, s)
+	info, err := p.options.CheckCall(p.manifest, fn, in, s)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (d *device) Call(fn string, in map[string]runtime.Array, scalars runtime.Sc
 
 // Trace runs a function and shows its steps to a visitor, unless it is nil.
 func (d *device) Trace(fn string, in map[string]runtime.Array, scalars runtime.Scalars, visit runtime.Visitor) (map[string]runtime.Array, error) {
-	info, err := runtime.CheckCall(d.manifest, fn, in, scalars)
+	info, err := d.options.CheckCall(d.manifest, fn, in, scalars)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func (d *device) CallChanged(fn string, in map[string]runtime.Array, s runtime.S
 }
 
 func (d *device) call(fn string, in map[string]runtime.Array, s runtime.Scalars, change Change) (out, states map[string]*ir.Tensor, err error) {
-	if _, err := runtime.CheckCall(d.manifest, fn, in, s); err != nil {
+	if _, err := d.options.CheckCall(d.manifest, fn, in, s); err != nil {
 		return nil, nil, err
 	}
 	f := d.functions[fn]

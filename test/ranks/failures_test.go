@@ -135,7 +135,7 @@ func TestDifferentFunctions(t *testing.T) {
 func TestOtherMeshes(t *testing.T) {
 	alone := compile(t, "cpu", 2, 2, ring[:0]+"}\n")
 	_, err := device.Open(alone, "", runtime.Options{})
-	require.EqualError(t, err, "the program was compiled for a mesh of dp = 2, cp = 2: start 4 ranks of it, with blurun train --nproc-per-node 4 or with a launcher such as mpiexec or torchrun")
+	require.EqualError(t, err, "the program was compiled for a mesh of dp = 2, cp = 2: start 4 ranks of it, with --nproc-per-node 4 or with a launcher such as mpiexec or torchrun")
 	err = run(t, alone, 4, 1, func(*ranks.Rank) error { return nil })
 	require.ErrorContains(t, err, "compiled for a mesh of dp = 2, cp = 2, and is opened on one of dp = 4, cp = 1")
 
