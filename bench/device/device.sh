@@ -3,8 +3,8 @@
 #
 #   bash build/device/device.sh [PART...]
 #
-# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-numbers collectives; gpt2 is
-# three of them. Without a part: all, in this order. Each has a limit of its own in seconds, given with it if need be
+# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers
+# collectives; gpt2 is four of them. Without a part: all, in this order. Each has a limit of its own in seconds, given with it if need be
 # (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to device-results. Needs
 # python3 with PyTorch and, for the sanitizer, compute-sanitizer.
 set -u
@@ -13,7 +13,7 @@ begun=$SECONDS
 : "${DEVICE_LIMIT:=570}" "${OUT:=device-results}"
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-all="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-numbers collectives"
+all="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers collectives"
 
 usage() {
     echo "device.sh: no part $1; there are: $all" >&2
@@ -29,7 +29,7 @@ fi
 cd "$root" || exit 1
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 models=$root/models blurun=$root/bin/blurun
-gpus=$("$blurun" devices 2>/dev/null | grep -c '^cuda')
+gpus=${DEVICE_GPUS:-$("$blurun" devices 2>/dev/null | grep -c '^cuda')} # DEVICE_GPUS=1: have every part try, whatever is there
 
 small() { # a small model trains for some steps, under what comes first
     local precision=$1 steps=$2
@@ -49,7 +49,13 @@ part_check() { # programs start, scripts compile
     return $failed
 }
 
-part_instructions() { "$root/bin/instructions.test" -test.run OnGPU -test.v; }
+part_instructions() {
+    "$root/bin/instructions.test" -test.run OnGPU -test.v >"$OUT/instructions-table.log" 2>&1
+    local failed=$?
+    grep -E 'WRONG|SKIP|^panic|Error:' "$OUT/instructions-table.log" | head -n 20
+    grep -c ' ok$' "$OUT/instructions-table.log" | sed 's/$/ instructions as emulated/'
+    [ $failed = 0 ] && ! grep -q SKIP "$OUT/instructions-table.log"
+}
 
 part_verify() { # every kernel and function of small models, and the same bits twice
     local failed=0 model precision n
@@ -59,21 +65,22 @@ part_verify() { # every kernel and function of small models, and the same bits t
                 echo "verify $model $precision: ok"
             else
                 echo "verify $model $precision: FAILED: $(tail -n 1 "$OUT/verify-$model-$precision.log")"
-                failed=1
+                failed=$((failed + 1))
             fi
         done
         for n in 1 2; do
             rm -rf "/tmp/bits-$n"
-            "$blurun" train "$models/small-gpt2-$precision.blx" --data "$models/small.bin" --steps 5 --json --val-every 0 --checkpoint-dir "/tmp/bits-$n" >/dev/null || failed=1
+            "$blurun" train "$models/small-gpt2-$precision.blx" --data "$models/small.bin" --steps 5 --json --val-every 0 --checkpoint-dir "/tmp/bits-$n" >/dev/null
         done
-        if cmp /tmp/bits-1/step-00000005/rank-00000.safetensors /tmp/bits-2/step-00000005/rank-00000.safetensors; then
+        if cmp -s /tmp/bits-1/step-00000005/rank-00000.safetensors /tmp/bits-2/step-00000005/rank-00000.safetensors; then
             echo "bits $precision: the same twice"
         else
             echo "bits $precision: FAILED"
-            failed=1
+            failed=$((failed + 1))
         fi
     done
-    return $failed
+    echo "$failed of 16 comparisons failed"
+    [ $failed = 0 ]
 }
 
 part_sanitizer() {
@@ -88,23 +95,27 @@ part_sanitizer() {
                 echo "$tool $precision: clean"
             else
                 echo "$tool $precision: FAILED: $(grep -E 'ERROR SUMMARY|=========.*(error|hazard|Invalid|Uninit)' "$OUT/sanitizer-$tool-$precision.log" | tail -n 2 | tr '\n' ' ')"
-                failed=1
+                failed=$((failed + 1))
             fi
         done
     done
-    return $failed
+    echo "$failed of 16 runs are not clean"
+    [ $failed = 0 ]
 }
 
 part_gemm() { "$root/bin/gemm" -checks -times -json "$OUT/gemm.json"; }
 part_attention() { "$root/bin/attention" -json "$OUT/attention.json"; }
 part_elementwise() { "$root/bin/elementwise" -json "$OUT/elementwise.json"; }
 
-gpt2() { # parts of the bench, its limit
-    python3 "$root/bench/bench.py" --blurun "$blurun" --artifacts "$models" --json "$OUT/gpt2-${1%%,*}.json" --parts "$1" --limit "$2"
+gpt2() { # the name of its results, seconds, what the bench is asked
+    local name=$1 limit=$2
+    shift 2
+    python3 "$root/bench/bench.py" --blurun "$blurun" --artifacts "$models" --json "$OUT/gpt2-$name.json" --limit $((limit * 9 / 10 - 15)) "$@"
 }
-part_gpt2-start() { gpt2 start $(($1 - 40)); }
-part_gpt2-time() { gpt2 time $(($1 - 40)); }
-part_gpt2-numbers() { gpt2 gradients,train $(($1 - 40)); }
+part_gpt2-start() { gpt2 start "$1" --parts start --batches 16; }
+part_gpt2-time() { gpt2 time "$1" --parts time --batches 16 --rounds 2; }
+part_gpt2-time64() { gpt2 time64 "$1" --parts time --batches 64 --rounds 1; }
+part_gpt2-numbers() { gpt2 numbers "$1" --parts gradients,train --batches 16; }
 
 part_collectives() {
     if [ "$gpus" -lt 2 ]; then
@@ -124,8 +135,9 @@ limit_of() {
     gemm) echo 250 ;;
     attention) echo 200 ;;
     elementwise) echo 60 ;;
-    gpt2-start) echo 240 ;;
-    gpt2-time) echo 400 ;;
+    gpt2-start) echo 300 ;;
+    gpt2-time) echo 300 ;;
+    gpt2-time64) echo 320 ;;
     gpt2-numbers) echo 300 ;;
     collectives) echo 120 ;;
     esac
@@ -136,7 +148,7 @@ table=""
 failures=0
 for choice in "$@"; do
     name=${choice%%=*}
-    [ "$name" = gpt2 ] && parts="gpt2-start gpt2-time gpt2-numbers" || parts=$name
+    [ "$name" = gpt2 ] && parts="gpt2-start gpt2-time gpt2-time64 gpt2-numbers" || parts=$name
     for part in $parts; do
         limit=$(limit_of "$part")
         [ -n "$limit" ] || usage "$part"
@@ -163,7 +175,7 @@ for choice in "$@"; do
         fi
         [ "$status" = ok ] || failures=$((failures + 1))
         echo "== $part: $status"
-        tail -n 40 "$log" | cut -c 1-180
+        tail -n 25 "$log" | cut -c 1-150
         table+=$(printf '%-14s %5d s  %-20s %s' "$part" $((SECONDS - from)) "$status" "$(tail -n 1 "$log" | cut -c 1-100)")$'\n'
     done
 done

@@ -77,7 +77,7 @@ class Peer:
     """A process with PyTorch."""
 
     def __init__(self, memory, env):
-        self.before = memory.settled()
+        self.before, self.failures = memory.settled(), 0
         self.process = subprocess.Popen([sys.executable, os.path.join(here, "peer.py"), "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         self.about = self.ask(do="hello")
 
@@ -90,6 +90,7 @@ class Peer:
         answer = json.loads(line)
         if "failure" in answer:
             print(f"PyTorch: {question['do']} {question.get('precision', '')}: {answer['failure']}", file=sys.stderr)
+            self.failures += 1
             return None
         return answer
 
@@ -100,7 +101,7 @@ class Bench:
         self.memory, self.begun = Memory(), time.time()
         self.folder = tempfile.mkdtemp(prefix="bench-gpt2-")
         self.env = self.caches("warm")
-        self.peer = None
+        self.peer, self.failures = None, 0
 
     def caches(self, name):
         """An environment with caches of its own: blurun's, the driver's, PyTorch's and Triton's."""
@@ -122,6 +123,7 @@ class Bench:
         r = subprocess.run([self.o.blurun, *args], capture_output=True, text=True, env=env or self.env)
         if r.returncode:
             print(f"blurun {' '.join(args[:2])}: {r.stderr.strip()}", file=sys.stderr)
+            self.failures += 1
             return None
         return r.stdout
 
@@ -148,7 +150,7 @@ class Bench:
         self.say(f"\n{'first step, B=' + str(self.o.batches[0]):28} {'cold s':>8} {'warm s':>8}")
         batch = self.o.batches[0]
         variants = [("blurun", p, "") for p in self.o.precisions]
-        variants += [("torch", p, m) for m in self.o.modes for p in dict.fromkeys(counterpart[p] for p in self.o.precisions) if m == "eager" or p in ("fp32", "bf16")]
+        variants += [("torch", p, m) for m in self.o.modes for p in ("fp32", "bf16") if p in self.o.precisions]
         for who, precision, mode in variants:
             if who == "blurun":
                 command = [self.o.blurun, "train", self.artifact(precision, batch), "--data", os.path.join(self.o.artifacts, "tokens.bin"), "--steps", "1", "--json"]
@@ -171,6 +173,7 @@ class Bench:
             rest = p.stderr.read()
         if p.returncode or seconds is None:
             print(f"{' '.join(command[:4])}: {rest.strip()[-500:]}", file=sys.stderr)
+            self.failures += 1
             return None
         return seconds
 
@@ -243,6 +246,7 @@ class Bench:
             mine, other = ours["errors"], theirs["errors"][counterpart[precision]]
             ratios = {name: mine[name] / max(other[name], 1e-30) for name in mine if name != "loss"}
             worst = max(ratios, key=ratios.get)
+            self.failures += any(not r <= 1.5 for r in ratios.values())
             beyond = [name for name, r in ratios.items() if not r <= 1.5]
             self.keep("gradients", {"precision": precision, "batch": batch, "errors": mine, "torch": other, "beyond": beyond})
             self.say(f"{precision:14} {mine['loss']:9.2e} {other['loss']:9.2e} {ratios[worst]:12.2f}  {worst} ({mine[worst]:.2e}, {other[worst]:.2e}); {len(beyond)} of {len(ratios)}")
@@ -284,6 +288,7 @@ class Bench:
         for precision, losses in runs.items():
             limit = {"fp32": close, "fp32-strict": close, "tf32": 1e-3, "bf16": 1e-2}[precision]
             d = relative(losses)
+            self.failures += not d <= limit
             self.keep("train", {"precision": precision, "losses": losses, "difference": d, "limit": limit})
             other = torch.get((counterpart[precision], 0))
             self.say(f"{precision:14} {d:.1e} of {limit:.1e}{'' if d <= limit else ' BEYOND'}; torch {counterpart[precision]} {relative(other) if other else math.nan:.1e}; last loss {losses[-1]:.4f}")
@@ -321,6 +326,9 @@ def main():
                 getattr(bench, part)()
     finally:
         shutil.rmtree(bench.folder, ignore_errors=True)
+    failures = bench.failures + (bench.peer.failures if bench.peer else 0) + bool(bench.results["about"].get("cut_short"))
+    if failures:
+        sys.exit(f"bench: {failures} of the measurements failed, are beyond their limits or were left out")
 
 
 if __name__ == "__main__":
