@@ -21,7 +21,8 @@ import (
 // largest number of terms in one of its sums, since the rounding errors of a sum that is added up one after the other grow with
 // the square root of their number. Bounds are not met by chance: a wrong constant, index or operation is off by orders of magnitude.
 //
-// Where products of precision tf32 are among a function's operations, changes are by tf32's roundoff, 2^-11, and n is 1.
+// Where products of precision tf32 are among a function's operations, changes are by tf32's roundoff, 2^-11, and n is 1. So it is
+// with attention in bf16, which rounds what exists within it only, weights and the gradients of scores: 2^-9.
 //
 // The last evaluation rounds every intermediate result to the nearest float32 instead: numbers that differ in float64 and don't in float32
 // are equal there only, and a row has two greatest elements. It moves results by no more than the others, but for such choices.
@@ -44,12 +45,20 @@ type rounding struct {
 // what sums are off by that these don't count.
 const tf32Roundoff = 1.0 / (1 << 11)
 
+// bf16Roundoff is that of bfloat16.
+const bf16Roundoff = 1.0 / (1 << 9)
+
 // unitOf is the unit roundoff of what a function computes.
 func unitOf(f *ir.Op) float64 {
 	unit := roundoff
 	ir.Walk(f, func(op *ir.Op) ir.WalkResult {
-		if op.Attrs().Str(blu.PrecisionAttr) == "tf32" {
-			unit = tf32Roundoff
+		switch op.Attrs().Str(blu.PrecisionAttr) {
+		case "tf32":
+			unit = max(unit, tf32Roundoff)
+		case "bf16":
+			if op.Is(blu.Attention) || op.Is(blu.AttentionGrad) {
+				unit = max(unit, bf16Roundoff)
+			}
 		}
 		return ir.Advance
 	})

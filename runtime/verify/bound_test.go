@@ -12,6 +12,7 @@ import (
 	"blutrain/formats"
 	"blutrain/ir"
 	"blutrain/runtime"
+	"blutrain/runtime/ref"
 )
 
 // A product of operands that were rounded to tf32 is within the bounds of precision tf32, and not of float32; one that is
@@ -61,6 +62,68 @@ func TestBoundsOfTF32(t *testing.T) {
 		}
 		require.Equal(t, want, [2]bool{e.want[0].of(narrow).Off(), e.want[0].of(wrong).Off()}, precision)
 	}
+}
+
+// Attention whose operands, weights and results are rounded to bfloat16 is within the bounds of precision bf16; one with a scale
+// that is off by a fifth is not.
+func TestBoundsOfAttention(t *testing.T) {
+	const s, d = 24, 16
+	text := `builtin.module @m {
+  func.func @f(%q: tensor<1x1x24x16xbf16>, %k: tensor<1x1x24x16xbf16>, %v: tensor<1x1x24x16xbf16>) -> (tensor<1x1x24x16xbf16>, tensor<1x1x24xf32>) {
+    %o:2 = blu.attention %q, %k, %v {blu.precision = "bf16", causal = true, scale = 0.25} : (tensor<1x1x24x16xbf16>, tensor<1x1x24x16xbf16>, tensor<1x1x24x16xbf16>) -> (tensor<1x1x24x16xbf16>, tensor<1x1x24xf32>)
+    func.return %o#0, %o#1 : (tensor<1x1x24x16xbf16>, tensor<1x1x24xf32>) -> ()
+  }
+}`
+	r := rand.New(rand.NewPCG(3, 2))
+	c := dialects.NewContext()
+	bf16 := func(x float64) float64 {
+		return ir.DecodeElement(c.Float(ir.BF16), string(ir.EncodeElement(nil, c.Float(ir.BF16), x)))
+	}
+	exactly := func(x float64) float64 { return x }
+	var args []ir.Datum
+	var xs [3][]float64
+	for i := range xs {
+		x := ir.NewTensor(c.Float(ir.BF16), 1, 1, s, d)
+		for j := range x.Data {
+			x.Data[j] = bf16(r.NormFloat64())
+		}
+		args, xs[i] = append(args, x), x.Data
+	}
+	attend := func(scale float64, round func(float64) float64) []float64 {
+		o := make([]float64, s*d)
+		for i := range s {
+			p, sum := make([]float64, i+1), 0.0
+			for j := range p {
+				for f := range d {
+					p[j] += scale * xs[0][i*d+f] * xs[1][j*d+f]
+				}
+				p[j] = math.Exp(p[j])
+				sum += p[j]
+			}
+			for f := range d {
+				for j := range p {
+					o[i*d+f] += round(p[j]) * xs[2][j*d+f]
+				}
+				o[i*d+f] = round(o[i*d+f] / sum)
+			}
+		}
+		return o
+	}
+	module, err := ir.Parse(c, "m.mlir", []byte(text))
+	require.NoError(t, err)
+	f := ir.LookupSymbol(module, "f")
+	e := &evaluation{oracle: &oracle{ctx: c, module: module}, body: f.Body(), args: args}
+	results, err := ref.Evaluate(c, module, f.Body(), args, nil)
+	require.NoError(t, err)
+	for _, x := range results {
+		e.want = append(e.want, &expected{value: x.(*ir.Tensor).Data})
+	}
+	for range 4 {
+		require.NoError(t, e.round(r, false))
+	}
+	require.False(t, e.want[0].of(attend(0.25, exactly)).Off())
+	require.False(t, e.want[0].of(attend(0.25, bf16)).Off())
+	require.True(t, e.want[0].of(attend(0.3, exactly)).Off())
 }
 
 // Two elements that are equal in float32 only are both the greatest of their row: a kernel that counts two is right, and only there.
