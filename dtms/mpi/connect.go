@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,6 +23,14 @@ type Config struct {
 	Join    time.Duration // for all ranks to start MPI; 0 means DefaultJoinTimeout
 	Silence time.Duration // without a sign of life a rank is lost; 0 means DefaultSilence
 	Facts   []dtms.Fact   // what must be the same on all ranks: see dtms.Agree
+}
+
+// notStarted is the end of the wait for MPI: its time is over, or this process was told to end.
+func (c Config) notStarted(cause error) error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("MPI did not start within %s", c.Join)
+	}
+	return fmt.Errorf("before MPI had started: %w", cause)
 }
 
 // Connect starts MPI, once in a process, and makes sure that all ranks run the same.
@@ -46,7 +55,7 @@ func Connect(ctx context.Context, c Config) (*dtms.Communicator, error) {
 			return nil, err
 		}
 	case <-ctx.Done():
-		return nil, fmt.Errorf("MPI did not start within %s: %w", c.Join, context.Cause(ctx))
+		return nil, c.notStarted(context.Cause(ctx))
 	}
 	comm := dtms.New(exchange.World(p.node, sync.OnceValue(p.close)))
 	if err := dtms.Agree(ctx, comm.WithDeadline(c.Join), c.Facts); err != nil {

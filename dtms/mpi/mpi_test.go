@@ -154,3 +154,13 @@ func TestLibrary(t *testing.T) {
 	_, err = Connect(context.Background(), Config{Library: "libc.so.6"})
 	require.ErrorContains(t, err, "libc.so.6 is not an MPI library")
 }
+
+// TestWhyMPIHasNotStarted: a rank that is told to end while it waits doesn't say that its time was over.
+func TestWhyMPIHasNotStarted(t *testing.T) {
+	c := Config{Join: 5 * time.Minute}
+	ctx, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	<-ctx.Done()
+	require.EqualError(t, c.notStarted(context.Cause(ctx)), "MPI did not start within 5m0s")
+	require.EqualError(t, c.notStarted(fmt.Errorf("terminated")), "before MPI had started: terminated")
+}
