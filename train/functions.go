@@ -7,27 +7,20 @@ import (
 
 	"blutrain/artifact"
 	"blutrain/dtms"
-	"blutrain/formats"
 	"blutrain/train/data"
-)
-
-// Names of a loss's inputs that the data feeds.
-const (
-	tokensName  = "tokens"
-	targetsName = "targets"
 )
 
 // lastName is the function that stands in for accumulate at a step's last micro-batch, in programs that have it: it sums over the
 // ranks, too.
 const lastName = "accumulate_last"
 
-// CheckFunctions says why a program cannot be trained on tokens.
+// CheckFunctions says why a program cannot be trained.
 func CheckFunctions(m *artifact.Manifest) error {
 	if m.Train == nil {
 		return fmt.Errorf("model %s has no train block", m.Model)
 	}
-	if b := m.Train.Batch; b.B < 1 || b.S < 1 {
-		return fmt.Errorf("model %s does not train on tokens: its batch has no B rows of S tokens", m.Model)
+	if m.Train.Batch.B < 1 {
+		return fmt.Errorf("model %s does not train on samples: its batch has no size B", m.Model)
 	}
 	scalars := map[string][]string{
 		"init": {"seed"}, "accumulate": {"first", "seed"}, lastName: {"first", "seed"}, "apply": {"lr", "step"}, "eval": {"seed"},
@@ -59,29 +52,30 @@ func CheckFunctions(m *artifact.Manifest) error {
 	return nil
 }
 
-// checkInputs: accumulate and eval take tokens and targets of a batch, init and apply nothing.
+// checkInputs: accumulate and eval take a batch, init and apply nothing.
 func checkInputs(m *artifact.Manifest, f *artifact.Function) error {
-	var want []string
+	var want []artifact.Value
 	if f.Name == "accumulate" || f.Name == lastName || f.Name == "eval" {
-		want = []string{tokensName, targetsName}
+		want = m.Train.Inputs
 	}
-	shape := []int64{m.Train.Batch.B, m.Train.Batch.S}
-	for _, v := range f.Inputs {
-		if !slices.Contains(want, v.Name) || v.DType != formats.I32 || !slices.Equal(v.Shape, shape) {
-			return fmt.Errorf("function %s takes %s: %s; the data gives %s: %s", f.Name, v.Name, v.DType.Of(v.Shape), nameList(want), formats.I32.Of(shape))
-		}
+	same := func(a, b artifact.Value) bool {
+		return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape)
 	}
-	if len(f.Inputs) != len(want) {
-		return fmt.Errorf("function %s takes %d inputs; the data gives %s", f.Name, len(f.Inputs), nameList(want))
+	if !slices.EqualFunc(f.Inputs, want, same) {
+		return fmt.Errorf("function %s takes %s; a batch has %s", f.Name, nameAll(f.Inputs), nameAll(want))
 	}
 	return nil
 }
 
-func nameList(names []string) string {
-	if len(names) == 0 {
-		return "none"
+func nameAll(inputs []artifact.Value) string {
+	if len(inputs) == 0 {
+		return "nothing"
 	}
-	return strings.Join(names, ", ")
+	var list []string
+	for _, v := range inputs {
+		list = append(list, v.Name+": "+v.DType.Of(v.Shape))
+	}
+	return strings.Join(list, ", ")
 }
 
 // vocabulary is the model's argument V, which by convention is the size of its vocabulary, or, without one, that of all 16-bit
@@ -94,8 +88,8 @@ func vocabulary(m *artifact.Manifest) int64 {
 }
 
 // DataConfig is the loader's configuration for a model on a rank of a mesh; without a mesh, on the only one. Ranks that share
-// sequences read the same rows.
+// samples read the same rows.
 func DataConfig(m *artifact.Manifest, mesh *dtms.Mesh) data.Config {
 	r := ranks{mesh}
-	return data.Config{B: m.Train.Batch.B, S: m.Train.Batch.S, Vocab: vocabulary(m), Rank: r.dpRank(), Ranks: r.dp()}
+	return data.Config{Inputs: m.Train.Inputs, Vocab: vocabulary(m), Rank: r.dpRank(), Ranks: r.dp()}
 }

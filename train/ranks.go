@@ -115,17 +115,17 @@ func (l *loop) settings() ([]dtms.Fact, error) {
 	add("accumulate", l.micros)
 	for _, set := range []struct {
 		name   string
-		shards *data.Shards
+		source data.Source
 	}{{"training data", l.Data}, {"validation data", l.Val}} {
-		if set.shards == nil {
+		if set.source == nil {
 			add(set.name, "none")
 			continue
 		}
-		print, err := set.shards.Fingerprint()
+		print, err := set.source.Fingerprint()
 		if err != nil {
 			return nil, err
 		}
-		add(set.name, fmt.Sprintf("of %d tokens, fingerprint %.16s", set.shards.Tokens(), print))
+		add(set.name, fmt.Sprintf("of %s, fingerprint %.16s", set.source, print))
 	}
 	add("--val-every", l.ValEvery)
 	add("--val-batches", l.ValBatches)

@@ -232,7 +232,7 @@ func TestEvaluationHasEveryBlockOnce(t *testing.T) {
 		for ranks := 1; ranks <= 5; ranks++ {
 			total := 0.0
 			for rank := range ranks {
-				c := data.Config{B: 2, S: 8, Vocab: vocab, Rank: rank, Ranks: ranks}
+				c := data.Config{Inputs: data.Tokens(2, 8), Vocab: vocab, Rank: rank, Ranks: ranks}
 				require.NoError(t, evaluation(shards, c, blocks, func(_ data.Batch, shared bool) error {
 					if shared {
 						total += 1 / float64(ranks)

@@ -67,7 +67,7 @@ func (l *loop) takeStep() (r logs.Step, err error) {
 		if micro == 0 {
 			scalars["first"] = 1
 		}
-		if _, err := l.Program.Call(l.accumulate(micro), inputs(rows, batch.B, batch.S), scalars); err != nil {
+		if _, err := l.Program.Call(l.accumulate(micro), inputs(rows), scalars); err != nil {
 			return r, err
 		}
 	}
@@ -77,12 +77,17 @@ func (l *loop) takeStep() (r logs.Step, err error) {
 		return r, err
 	}
 	elapsed := time.Since(begin).Seconds()
-	tokens := float64(batch.B * batch.S * l.micros * int64(l.ranks.dp())) // of all ranks
-	return logs.Step{
-		Step: step, Loss: scalar(out, "loss"), GradNorm: scalar(out, "grad_norm"), LR: logs.Number(lr),
-		TokensPerSec: logs.Number(tokens / elapsed), Milliseconds: logs.Number(1000 * elapsed),
+	r = logs.Step{
+		Step: step, Loss: scalar(out, "loss"), GradNorm: scalar(out, "grad_norm"), LR: logs.Number(lr), Milliseconds: logs.Number(1000 * elapsed),
 		MemoryBytes: l.Program.MemoryInUse(), MFU: l.utilization(elapsed),
-	}, nil
+	}
+	samples := float64(batch.B*l.micros*int64(l.ranks.dp())) / elapsed // of all ranks
+	if batch.S > 0 {
+		r.TokensPerSec = logs.Number(samples * float64(batch.S))
+	} else {
+		r.SamplesPerSec = logs.Number(samples)
+	}
+	return r, nil
 }
 
 // accumulate is the function for a micro-batch: the last one's may sum over the ranks.
@@ -184,11 +189,12 @@ func (l *loop) utilization(seconds float64) *logs.Number {
 	return &share
 }
 
-func inputs(b data.Batch, rows, columns int64) map[string]runtime.Array {
-	return map[string]runtime.Array{
-		tokensName:  runtime.Array(formats.FromInt32s(b.Tokens, rows, columns)),
-		targetsName: runtime.Array(formats.FromInt32s(b.Targets, rows, columns)),
+func inputs(b data.Batch) map[string]runtime.Array {
+	in := map[string]runtime.Array{}
+	for name, t := range b.Inputs {
+		in[name] = runtime.Array(t)
 	}
+	return in
 }
 
 // scalar reads an output of one element; checkFunctions has seen that it is there.

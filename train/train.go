@@ -20,12 +20,12 @@ import (
 // Config describes a run.
 type Config struct {
 	Program  runtime.Program
-	Artifact string       // SHA-256 of the compiled file
-	Data     *data.Shards // what to train on
-	Val      *data.Shards // what to evaluate on; nil: nothing
-	Steps    int64        // the run ends after this step
-	Seed     *uint64      // of initialization, data order and dropout; nil: that of the checkpoint, or 0. At most MaxSeed
-	Mesh     *dtms.Mesh   // this rank among those of the job, in host memory; nil: it is alone
+	Artifact string      // SHA-256 of the compiled file
+	Data     data.Source // what to train on
+	Val      data.Source // what to evaluate on; nil: nothing
+	Steps    int64       // the run ends after this step
+	Seed     *uint64     // of initialization, data order and dropout; nil: that of the checkpoint, or 0. At most MaxSeed
+	Mesh     *dtms.Mesh  // this rank among those of the job, in host memory; nil: it is alone
 
 	Accumulate int64 // micro-batches of a step on each rank; 0: as many as the model says
 

@@ -17,6 +17,7 @@ import (
 	"blutrain/artifact"
 	"blutrain/formats/atomicfile"
 	"blutrain/formats/shard"
+	"blutrain/runtime"
 	"blutrain/train/checkpoint"
 	"blutrain/train/data"
 	"blutrain/train/logs"
@@ -108,14 +109,15 @@ func TestTrains(t *testing.T) {
 	require.Equal(t, int64(30), r.evals[2].Step)
 	require.Equal(t, r.evals[2].Loss, *done.ValLoss)
 	shards, sum := c.Val, 0.0 // 11 windows of which 5 batches of 2 are whole
-	loader, err := data.NewLoader(shards, data.Config{B: 1, S: 8, Vocab: vocab, Ranks: 1, Sequential: true}, nil)
+	loader, err := data.NewLoader(shards, data.Config{Inputs: data.Tokens(1, 8), Vocab: vocab, Ranks: 1, Sequential: true}, nil)
 	require.NoError(t, err)
 	defer loader.Close()
 	for range 10 {
 		b, err := loader.Next()
 		require.NoError(t, err)
-		for i, token := range b.Tokens {
-			sum -= math.Log(model.softmax(token)[b.Targets[i]])
+		targets := ints(runtime.Array(b.Inputs["targets"]))
+		for i, token := range ints(runtime.Array(b.Inputs["tokens"])) {
+			sum -= math.Log(model.softmax(token)[targets[i]])
 		}
 	}
 	require.InEpsilon(t, sum/80, float64(*done.ValLoss), 1e-6)
@@ -355,14 +357,14 @@ func TestRefuses(t *testing.T) {
 		{"resume without a folder", func(c *Config, m *bigram) { c.Resume = true }, "name the folder"},
 		{"folder in use", func(c *Config, m *bigram) { c.CheckpointDir = dir }, "continue it with --resume"},
 		{"no train block", func(c *Config, m *bigram) { m.manifest.Train = nil }, "has no train block"},
-		{"not of sequences", func(c *Config, m *bigram) { m.manifest.Train.Batch.S = 0 }, "does not train on tokens"},
+		{"not of samples", func(c *Config, m *bigram) { m.manifest.Train.Batch.B = 0 }, "does not train on samples"},
 		{"no eval", func(c *Config, m *bigram) { m.manifest.Functions[3].Name = "evil" }, "no function eval"},
 		{"schedule", func(c *Config, m *bigram) { m.manifest.Train.Schedule.Kind = "step" }, `schedule "step" is unknown`},
 		{"unknown scalar", func(c *Config, m *bigram) { m.manifest.Functions[2].Scalars[0].Name = "temperature" }, `scalar "temperature"`},
 		{"no loss", func(c *Config, m *bigram) { m.manifest.Functions[2].Outputs[0].Name = "cost" }, `no scalar output "loss"`},
 		{"float input", func(c *Config, m *bigram) { m.manifest.Functions[1].Inputs[0].DType = 10 }, "takes tokens: f16[2, 8]"},
 		{"other input", func(c *Config, m *bigram) { m.manifest.Functions[3].Inputs[0].Name = "image" }, "takes image"},
-		{"one input", func(c *Config, m *bigram) { m.manifest.Functions[3].Inputs = m.manifest.Functions[3].Inputs[:1] }, "takes 1 inputs"},
+		{"one input", func(c *Config, m *bigram) { m.manifest.Functions[3].Inputs = m.manifest.Functions[3].Inputs[:1] }, "function eval takes tokens: i32[2, 8]; a batch has tokens: i32[2, 8], targets: i32[2, 8]"},
 		{"small data", func(c *Config, m *bigram) { c.Data = corpus(t, 16) }, "too little data"},
 		{"small validation data", func(c *Config, m *bigram) { c.Val = corpus(t, 16) }, "validation: too little data"},
 		{"small vocabulary", func(c *Config, m *bigram) { m.manifest.Args["V"] = 5 }, "its vocabulary has 12 tokens, the model's has 5"},

@@ -7,7 +7,6 @@
 package main
 
 import (
-	"encoding/binary"
 	"flag"
 	"fmt"
 	"io"
@@ -30,7 +29,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	err := write(*file, *out, data.Config{B: *batch, S: *tokens, Vocab: *vocabulary, Ranks: 1, Seed: *seed}, *steps)
+	err := write(*file, *out, data.Config{Inputs: data.Tokens(*batch, *tokens), Vocab: *vocabulary, Ranks: 1, Seed: *seed}, *steps)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gpt2:", err)
 		os.Exit(1)
@@ -54,11 +53,13 @@ func write(file, out string, c data.Config, steps int) error {
 		if err != nil {
 			return err
 		}
-		for row := range c.B {
-			at := row * c.S
-			raw = binary.LittleEndian.AppendUint16(raw, uint16(b.Tokens[at]))
-			for _, t := range b.Targets[at : at+c.S] {
-				raw = binary.LittleEndian.AppendUint16(raw, uint16(t))
+		size := c.Inputs[0].Shape[1]
+		tokens, targets := b.Inputs["tokens"].Data, b.Inputs["targets"].Data
+		for row := range c.Inputs[0].Shape[0] {
+			at := 4 * row * size // of int32, whose first two bytes are the token
+			raw = append(raw, tokens[at], tokens[at+1])
+			for i := range size {
+				raw = append(raw, targets[at+4*i], targets[at+4*i+1])
 			}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 type evalCmd struct {
 	Model   string   `arg:"" help:"Compiled model, NAME.blx."`
-	Data    []string `required:"" placeholder:"FILES" help:"Token files; patterns like val_*.bin are expanded."`
+	Data    []string `required:"" placeholder:"FILES" help:"Files of tokens or arrays, as for train; patterns like val_*.bin are expanded."`
 	Params  string   `required:"" placeholder:"PATH" help:"Checkpoint, folder of checkpoints, or .safetensors file."`
 	Batches int64    `placeholder:"N" help:"Number of batches, of all ranks together, spread evenly over the data. Default: all whole ones."`
 	JSON    bool     `help:"Print a JSON object."`
@@ -50,11 +50,11 @@ func (c *evalCmd) eval(e *env, j *job) (err error) {
 	if err := train.CheckFunctions(p.Manifest()); err != nil {
 		return err
 	}
-	shards, err := openShards(c.Data)
+	source, err := openData(c.Data)
 	if err != nil {
 		return err
 	}
-	defer shards.Close()
+	defer source.Close()
 	if !j.first() {
 		quiet := *e
 		quiet.stderr = io.Discard
@@ -63,32 +63,44 @@ func (c *evalCmd) eval(e *env, j *job) (err error) {
 	if err := e.restore(p, c.Params, 0); err != nil {
 		return err
 	}
-	if err := c.agree(e.ctx, j, p, shards); err != nil {
+	if err := c.agree(e.ctx, j, p, source); err != nil {
 		return err
 	}
-	loss, err := train.Evaluate(p, j.mesh, shards, c.Batches)
+	loss, err := train.Evaluate(p, j.mesh, source, c.Batches)
 	if err != nil {
 		return err
 	}
 	if !j.first() {
 		return nil
 	}
-	if c.JSON {
-		return json.NewEncoder(e.stdout).Encode(struct {
-			Loss       logs.Number `json:"loss"`
-			Perplexity logs.Number `json:"perplexity"`
-		}{logs.Number(loss), logs.Number(math.Exp(loss))})
+	return c.report(e, p.Manifest(), loss)
+}
+
+// report prints the loss, and of a model of sequences what it means: its perplexity.
+func (c *evalCmd) report(e *env, m *artifact.Manifest, loss float64) error {
+	r := struct {
+		Loss       logs.Number  `json:"loss"`
+		Perplexity *logs.Number `json:"perplexity,omitempty"`
+	}{Loss: logs.Number(loss)}
+	text := fmt.Sprintf("loss %.6f", loss)
+	if m.Train.Batch.S > 0 {
+		perplexity := logs.Number(math.Exp(loss))
+		r.Perplexity = &perplexity
+		text += fmt.Sprintf(", perplexity %.3f", float64(perplexity))
 	}
-	_, err = fmt.Fprintf(e.stdout, "loss %.6f, perplexity %.3f\n", loss, math.Exp(loss))
+	if c.JSON {
+		return json.NewEncoder(e.stdout).Encode(r)
+	}
+	_, err := fmt.Fprintln(e.stdout, text)
 	return err
 }
 
 // agree makes sure that all ranks evaluate the same parameters on the same data.
-func (c *evalCmd) agree(ctx context.Context, j *job, p runtime.Program, shards *data.Shards) error {
+func (c *evalCmd) agree(ctx context.Context, j *job, p runtime.Program, source data.Source) error {
 	if j.size == 1 {
 		return nil
 	}
-	tokens, err := shards.Fingerprint()
+	print, err := source.Fingerprint()
 	if err != nil {
 		return err
 	}
@@ -105,6 +117,6 @@ func (c *evalCmd) agree(ctx context.Context, j *job, p runtime.Program, shards *
 	}
 	return dtms.Agree(ctx, j.world, []dtms.Fact{
 		{Name: "--batches", Value: fmt.Sprint(c.Batches)}, {Name: "parameters with fingerprint", Value: fmt.Sprintf("%.8x", sum.Sum(nil))},
-		{Name: "data", Value: fmt.Sprintf("of %d tokens, fingerprint %.16s", shards.Tokens(), tokens)},
+		{Name: "data", Value: fmt.Sprintf("of %s, fingerprint %.16s", source, print)},
 	})
 }

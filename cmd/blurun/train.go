@@ -18,8 +18,8 @@ import (
 
 type trainCmd struct {
 	Model           string   `arg:"" help:"Compiled model, NAME.blx."`
-	Data            []string `required:"" placeholder:"FILES" help:"Token files to train on; patterns like train_*.bin are expanded."`
-	ValData         []string `placeholder:"FILES" help:"Token files to evaluate on."`
+	Data            []string `required:"" placeholder:"FILES" help:"Files to train on: tokens, or arrays named after the inputs of the loss (.safetensors, .npy, folders of them); patterns like train_*.bin are expanded."`
+	ValData         []string `placeholder:"FILES" help:"Files to evaluate on."`
 	Steps           *int64   `placeholder:"N" help:"Last step. Default: the length of the model's schedule."`
 	Seed            *uint64  `placeholder:"N" help:"Seed of initialization, data order and dropout. Default: 0, or that of the checkpoint."`
 	ValEvery        int64    `placeholder:"N" default:"250" help:"Steps between evaluations (${default}); there is one after the last step, too."`
@@ -79,12 +79,12 @@ func (c *trainCmd) train(e *env, j *job) (err error) {
 	if config.Steps, err = c.steps(a.Manifest.Train); err != nil {
 		return err
 	}
-	if config.Data, err = openShards(c.Data); err != nil {
+	if config.Data, err = openData(c.Data); err != nil {
 		return err
 	}
 	defer config.Data.Close()
 	if len(c.ValData) > 0 {
-		if config.Val, err = openShards(c.ValData); err != nil {
+		if config.Val, err = openData(c.ValData); err != nil {
 			return err
 		}
 		defer config.Val.Close()
@@ -156,8 +156,8 @@ func openLogs(dir string, first int64) (logs.Multi, error) {
 	return logs.Multi{lines, events, logs.NewCurve(dir, history)}, nil
 }
 
-// openShards opens token files; a pattern stands for all files that match, in the order of their names.
-func openShards(patterns []string) (*data.Shards, error) {
+// openData opens files of tokens or arrays; a pattern stands for all files that match, in the order of their names.
+func openData(patterns []string) (data.Source, error) {
 	var names []string
 	for _, p := range patterns {
 		matches, err := filepath.Glob(p)
@@ -169,5 +169,5 @@ func openShards(patterns []string) (*data.Shards, error) {
 		}
 		names = append(names, matches...)
 	}
-	return data.OpenShards(names)
+	return data.Open(names)
 }

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,19 +51,31 @@ func next(t *testing.T, l *Loader) Batch {
 	return b
 }
 
+// ints is an input of a batch.
+func ints(b Batch, name string) []int32 {
+	data := b.Inputs[name].Data
+	out := make([]int32, len(data)/4)
+	for i := range out {
+		out[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}
+
+func tokens(b Batch) []int32 { return ints(b, "tokens") }
+
 func TestSequentialOverTwoFiles(t *testing.T) {
 	// 10 tokens are 3 windows of S = 3 (the tenth is only a target), 8 tokens are 2 windows (the eighth is not used).
 	s := openShards(t, tokenFile(t, "a.bin", 0, 10, 100), tokenFile(t, "b.bin", 50, 8, 100))
-	l := load(t, s, Config{B: 2, S: 3, Vocab: 100, Ranks: 1, Sequential: true}, nil)
+	l := load(t, s, Config{Inputs: Tokens(2, 3), Vocab: 100, Ranks: 1, Sequential: true}, nil)
 	require.Equal(t, int64(2), l.Batches())
 	b := next(t, l)
-	require.Equal(t, []int32{0, 1, 2, 3, 4, 5}, b.Tokens)
-	require.Equal(t, []int32{1, 2, 3, 4, 5, 6}, b.Targets)
+	require.Equal(t, []int32{0, 1, 2, 3, 4, 5}, tokens(b))
+	require.Equal(t, []int32{1, 2, 3, 4, 5, 6}, ints(b, "targets"))
 	b = next(t, l)
-	require.Equal(t, []int32{6, 7, 8, 50, 51, 52}, b.Tokens)
-	require.Equal(t, []int32{7, 8, 9, 51, 52, 53}, b.Targets)
+	require.Equal(t, []int32{6, 7, 8, 50, 51, 52}, tokens(b))
+	require.Equal(t, []int32{7, 8, 9, 51, 52, 53}, ints(b, "targets"))
 	b = next(t, l) // from the end of the epoch into the next
-	require.Equal(t, []int32{53, 54, 55, 0, 1, 2}, b.Tokens)
+	require.Equal(t, []int32{53, 54, 55, 0, 1, 2}, tokens(b))
 	require.Equal(t, int64(1), l.State().Epoch())
 	require.Equal(t, int64(6), l.State().Row)
 }
@@ -70,14 +83,14 @@ func TestSequentialOverTwoFiles(t *testing.T) {
 // A sample is spread over the data: every third of seven batches.
 func TestSample(t *testing.T) {
 	s := openShards(t, tokenFile(t, "a.bin", 0, 2*15+1, 100))
-	l := load(t, s, Config{B: 2, S: 2, Vocab: 100, Ranks: 1, Sequential: true, Sample: 2}, nil)
+	l := load(t, s, Config{Inputs: Tokens(2, 2), Vocab: 100, Ranks: 1, Sequential: true, Sample: 2}, nil)
 	require.Equal(t, int64(2), l.Batches())
-	require.Equal(t, []int32{0, 1, 2, 3}, next(t, l).Tokens)
-	require.Equal(t, []int32{12, 13, 14, 15}, next(t, l).Tokens)
-	l = load(t, s, Config{B: 2, S: 2, Vocab: 100, Ranks: 1, Sequential: true, Sample: 100}, nil)
+	require.Equal(t, []int32{0, 1, 2, 3}, tokens(next(t, l)))
+	require.Equal(t, []int32{12, 13, 14, 15}, tokens(next(t, l)))
+	l = load(t, s, Config{Inputs: Tokens(2, 2), Vocab: 100, Ranks: 1, Sequential: true, Sample: 100}, nil)
 	require.Equal(t, int64(7), l.Batches())
 	next(t, l)
-	require.Equal(t, []int32{4, 5, 6, 7}, next(t, l).Tokens)
+	require.Equal(t, []int32{4, 5, 6, 7}, tokens(next(t, l)))
 }
 
 // rows are the first tokens of the rows that a set of ranks sees in n batches, in global order.
@@ -94,8 +107,9 @@ func rows(t *testing.T, s *Shards, c Config, n int) []int32 {
 			batches[r] = next(t, l)
 		}
 		for _, b := range batches {
-			for i := range c.B {
-				global = append(global, b.Tokens[i*c.S])
+			first := tokens(b)
+			for i := range c.rows() {
+				global = append(global, first[i*c.Inputs[0].Shape[1]])
 			}
 		}
 	}
@@ -104,13 +118,13 @@ func rows(t *testing.T, s *Shards, c Config, n int) []int32 {
 
 func TestOneOrderForEveryNumberOfRanks(t *testing.T) {
 	s := openShards(t, tokenFile(t, "a.bin", 0, 4*25+1, 1000)) // 25 windows
-	want := rows(t, s, Config{B: 1, S: 4, Vocab: 1000, Ranks: 1, Seed: 7}, 72)
+	want := rows(t, s, Config{Inputs: Tokens(1, 4), Vocab: 1000, Ranks: 1, Seed: 7}, 72)
 	for _, c := range []struct {
 		b     int64
 		ranks int
 		n     int
 	}{{12, 1, 6}, {2, 3, 12}, {1, 8, 9}, {4, 6, 3}} {
-		require.Equal(t, want, rows(t, s, Config{B: c.b, S: 4, Vocab: 1000, Ranks: c.ranks, Seed: 7}, c.n), "%d ranks", c.ranks)
+		require.Equal(t, want, rows(t, s, Config{Inputs: Tokens(c.b, 4), Vocab: 1000, Ranks: c.ranks, Seed: 7}, c.n), "%d ranks", c.ranks)
 	}
 	for epoch := range 2 {
 		all := slices.Clone(want[25*epoch : 25*(epoch+1)])
@@ -120,13 +134,13 @@ func TestOneOrderForEveryNumberOfRanks(t *testing.T) {
 		}
 	}
 	require.NotEqual(t, want[:25], want[25:50], "each epoch has its own order")
-	require.NotEqual(t, want, rows(t, s, Config{B: 1, S: 4, Vocab: 1000, Ranks: 1, Seed: 8}, 72))
+	require.NotEqual(t, want, rows(t, s, Config{Inputs: Tokens(1, 4), Vocab: 1000, Ranks: 1, Seed: 8}, 72))
 }
 
 // TestResumeGivesTheVeryNextBatch from every place of three epochs, also with other ranks than before.
 func TestResumeGivesTheVeryNextBatch(t *testing.T) {
 	s := openShards(t, tokenFile(t, "a.bin", 0, 31, 100), tokenFile(t, "b.bin", 31, 20, 100))
-	c := Config{B: 2, S: 3, Vocab: 100, Ranks: 1, Seed: 3}
+	c := Config{Inputs: Tokens(2, 3), Vocab: 100, Ranks: 1, Seed: 3}
 	whole := load(t, s, c, nil)
 	var batches []Batch
 	for range 24 {
@@ -136,14 +150,14 @@ func TestResumeGivesTheVeryNextBatch(t *testing.T) {
 		state := b.After
 		require.Equal(t, batches[i+1], next(t, load(t, s, c, &state)))
 		two := c
-		two.B, two.Ranks, two.Rank = 1, 2, 1
-		require.Equal(t, batches[i+1].Tokens[3:], next(t, load(t, s, two, &state)).Tokens)
+		two.Inputs, two.Ranks, two.Rank = Tokens(1, 3), 2, 1
+		require.Equal(t, tokens(batches[i+1])[3:], tokens(next(t, load(t, s, two, &state))))
 	}
 }
 
 func TestReadAheadDoesNotMoveTheState(t *testing.T) {
 	s := openShards(t, tokenFile(t, "a.bin", 0, 31, 100))
-	l := load(t, s, Config{B: 1, S: 3, Vocab: 100, Ranks: 1}, nil)
+	l := load(t, s, Config{Inputs: Tokens(1, 3), Vocab: 100, Ranks: 1}, nil)
 	require.Equal(t, int64(0), l.State().Row)
 	next(t, l)
 	require.Equal(t, int64(1), l.State().Row)
@@ -151,17 +165,17 @@ func TestReadAheadDoesNotMoveTheState(t *testing.T) {
 
 func TestLoaderRefuses(t *testing.T) {
 	small := openShards(t, tokenFile(t, "small.bin", 0, 31, 100))
-	good := Config{B: 2, S: 3, Vocab: 100, Ranks: 1}
+	good := Config{Inputs: Tokens(2, 3), Vocab: 100, Ranks: 1}
 	for _, c := range []struct {
 		change func(c *Config)
 		from   *State
 		reason string
 	}{
-		{func(c *Config) { c.B, c.Ranks = 3, 4 }, nil, "31 tokens in 1 files make 10 windows of S = 3 tokens, a batch of B = 3 on 4 ranks takes 12"},
-		{func(c *Config) { c.S = 31 }, nil, "its 31 tokens hold no window of 31 tokens and the next"},
+		{func(c *Config) { c.Inputs, c.Ranks = Tokens(3, 3), 4 }, nil, "31 tokens in 1 files make 10 windows of S = 3 tokens, a batch of B = 3 on 4 ranks takes 12"},
+		{func(c *Config) { c.Inputs = Tokens(2, 31) }, nil, "its 31 tokens hold no window of 31 tokens and the next"},
 		{func(c *Config) { c.Vocab = 50 }, nil, "its vocabulary has 100 tokens, the model's has 50"},
 		{func(c *Config) { c.Rank = 1 }, nil, "rank 1 of 1"},
-		{func(c *Config) { c.B = 0 }, nil, "B = 0"},
+		{func(c *Config) { c.Inputs = Tokens(0, 3) }, nil, "B = 0"},
 		{func(c *Config) {}, &State{Row: 0, Windows: 9, S: 3}, "10 windows of S = 3 and seed 0, there 9"},
 		{func(c *Config) {}, &State{Row: -1, Windows: 10, S: 3}, "row -1"},
 		{func(c *Config) { c.Seed = 2 }, &State{Windows: 10, S: 3, Seed: 1}, "seed 2, there"},
@@ -178,7 +192,7 @@ func TestTokenOutsideTheVocabulary(t *testing.T) {
 	raw := make([]byte, 40)
 	raw[2*13] = 99 // no header, so nothing states a vocabulary
 	require.NoError(t, os.WriteFile(path, raw, 0o644))
-	l := load(t, openShards(t, path), Config{B: 1, S: 4, Vocab: 50, Ranks: 1, Sequential: true}, nil)
+	l := load(t, openShards(t, path), Config{Inputs: Tokens(1, 4), Vocab: 50, Ranks: 1, Sequential: true}, nil)
 	for range 3 {
 		next(t, l)
 	}

@@ -24,7 +24,7 @@ func TestNoRowTwiceAndNoneLost(t *testing.T) {
 		seed, windows := r.Uint64()>>11, 40+r.IntN(60)
 		s := openShards(t, tokenFile(t, "a.bin", 0, 2*(windows/3)+1, 1000), tokenFile(t, "b.bin", 2*(windows/3), 2*(windows-windows/3)+1, 1000))
 		const most = 300
-		want := rows(t, s, Config{B: 1, S: 2, Vocab: 1000, Ranks: 1, Seed: seed}, most)
+		want := rows(t, s, Config{Inputs: Tokens(1, 2), Vocab: 1000, Ranks: 1, Seed: seed}, most)
 		var got []int32
 		var from *State
 		story := ""
@@ -36,13 +36,13 @@ func TestNoRowTwiceAndNoneLost(t *testing.T) {
 			story += fmt.Sprintf("; B %d, %d ranks, accumulate %d, %d steps", b, ranks, accumulate, steps)
 			loaders := make([]*Loader, ranks)
 			for rank := range loaders {
-				loaders[rank] = load(t, s, Config{B: b, S: 2, Vocab: 1000, Rank: rank, Ranks: ranks, Seed: seed}, from)
+				loaders[rank] = load(t, s, Config{Inputs: Tokens(b, 2), Vocab: 1000, Rank: rank, Ranks: ranks, Seed: seed}, from)
 			}
 			for range steps * accumulate {
 				for _, l := range loaders {
 					batch := next(t, l)
 					for i := range b {
-						got = append(got, batch.Tokens[2*i])
+						got = append(got, tokens(batch)[2*i])
 					}
 				}
 			}
@@ -66,7 +66,7 @@ func TestNoRowTwiceAndNoneLost(t *testing.T) {
 // A sample is the same blocks for every number of ranks; those that make no whole batch of all are left to the caller.
 func TestSampleOfRanks(t *testing.T) {
 	s := openShards(t, tokenFile(t, "a.bin", 0, 2*40+1, 1000))
-	c := Config{B: 2, S: 2, Vocab: 1000, Ranks: 1, Sequential: true, Sample: 7}
+	c := Config{Inputs: Tokens(2, 2), Vocab: 1000, Ranks: 1, Sequential: true, Sample: 7}
 	want := rows(t, s, c, 7)
 	for ranks := range 8 {
 		c.Ranks = max(1, ranks)
@@ -132,7 +132,7 @@ func TestReadingAheadHidesTheDisk(t *testing.T) {
 		f, err := shard.Open(disk, int64(len(raw)))
 		require.NoError(t, err)
 		disk.wait = wait
-		l := load(t, &Shards{names: []string{"slow"}, files: []*shard.File{f}}, Config{B: b, S: 4, Vocab: 50, Ranks: 1}, nil)
+		l := load(t, &Shards{names: []string{"slow"}, files: []*shard.File{f}}, Config{Inputs: Tokens(b, 4), Vocab: 50, Ranks: 1}, nil)
 		next(t, l) // nothing can be read before the beginning
 		total := time.Duration(0)
 		for range steps {

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 
+	"blutrain/artifact"
+	"blutrain/formats"
 	"blutrain/formats/atomicfile"
 	"blutrain/formats/shard"
 )
@@ -74,27 +77,23 @@ func (s *Shards) Tokens() int64 {
 	return n
 }
 
-// Fingerprint tells other data from this: a SHA-256 of every file's length and vocabulary and of its tokens, of all of them in
-// a file of up to 2^20, else of 256 pieces of 4096 that are spread evenly over it, the first and the last among them. Names don't count.
+// String implements Source.
+func (s *Shards) String() string { return fmt.Sprintf("%d tokens", s.Tokens()) }
+
+// Fingerprint implements Source.
 func (s *Shards) Fingerprint() (string, error) {
-	const pieces, size = 256, 4096
 	sum := sha256.New()
-	raw := make([]uint16, size)
+	raw := make([]uint16, 4096)
 	for i, f := range s.files {
 		fmt.Fprintf(sum, "%d %d\n", f.Len(), f.Vocab())
-		n := min(pieces, (f.Len()+size-1)/size)
-		for p := range n {
-			at := p * size
-			if n == pieces {
-				at = p * (f.Len() - size) / (pieces - 1)
+		err := pieces(f.Len(), int64(len(raw)), func(at, n int64) error {
+			if err := f.Read(raw[:n], at); err != nil {
+				return err
 			}
-			part := raw[:min(size, f.Len()-at)]
-			if err := f.Read(part, at); err != nil {
-				return "", fmt.Errorf("%s: %w", s.names[i], err)
-			}
-			if err := binary.Write(sum, binary.LittleEndian, part); err != nil {
-				return "", err
-			}
+			return binary.Write(sum, binary.LittleEndian, raw[:n])
+		})
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", s.names[i], err)
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
@@ -103,32 +102,61 @@ func (s *Shards) Fingerprint() (string, error) {
 // windows is the list of all windows of S+1 tokens that begin at multiples of S in their file: S inputs, each with the next
 // token as its target. The tokens after a file's last whole window are not used.
 type windows struct {
-	shards *Shards
-	size   int64   // S
-	vocab  int64   // of the model
-	ends   []int64 // ends[i]: windows in files 0 .. i
+	shards  *Shards
+	size    int64   // S
+	vocab   int64   // of the model
+	ends    []int64 // ends[i]: windows in files 0 .. i
+	targets int     // which input is the targets; the other is the tokens
 }
 
-func newWindows(s *Shards, size, vocab int64) (windows, error) {
-	w := windows{shards: s, size: size, vocab: vocab}
+// cut implements Source.
+func (s *Shards) cut(c Config) (samples, error) {
+	w := windows{shards: s, vocab: c.Vocab}
+	w.targets = slices.IndexFunc(c.Inputs, func(v artifact.Value) bool { return v.Name == "targets" })
+	if !areTokens(c.Inputs) {
+		return nil, fmt.Errorf("the model takes %s; files of tokens have tokens, targets: i32[B, S]: other data comes as arrays, in .npy or .safetensors files", nameAll(c.Inputs))
+	}
+	if c.Vocab < 1 {
+		return nil, fmt.Errorf("data: a vocabulary of %d tokens", c.Vocab)
+	}
+	w.size = c.Inputs[0].Shape[1]
 	total := int64(0)
 	for i, f := range s.files {
-		if v := int64(f.Vocab()); v > vocab {
-			return w, fmt.Errorf("%s: its vocabulary has %d tokens, the model's has %d", s.names[i], v, vocab)
+		if v := int64(f.Vocab()); v > w.vocab {
+			return nil, fmt.Errorf("%s: its vocabulary has %d tokens, the model's has %d", s.names[i], v, w.vocab)
 		}
-		if f.Len() <= size {
-			return w, fmt.Errorf("%s: its %d tokens hold no window of %d tokens and the next (S = %d)", s.names[i], f.Len(), size, size)
+		if f.Len() <= w.size {
+			return nil, fmt.Errorf("%s: its %d tokens hold no window of %d tokens and the next (S = %d)", s.names[i], f.Len(), w.size, w.size)
 		}
-		total += (f.Len() - 1) / size
+		total += (f.Len() - 1) / w.size
 		w.ends = append(w.ends, total)
 	}
 	return w, nil
 }
 
-func (w windows) count() int64 { return w.ends[len(w.ends)-1] }
+// areTokens reports whether inputs are tokens and targets, in any order.
+func areTokens(inputs []artifact.Value) bool {
+	if len(inputs) != 2 || inputs[0].Name == inputs[1].Name {
+		return false
+	}
+	shape := inputs[0].Shape
+	for _, v := range inputs {
+		if v.Name != "tokens" && v.Name != "targets" || v.DType != formats.I32 || len(v.Shape) != 2 || !slices.Equal(v.Shape, shape) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w windows) begin() State { return State{Windows: w.ends[len(w.ends)-1], S: w.size} }
+
+func (w windows) String() string {
+	return fmt.Sprintf("%d tokens in %d files make %d windows of S = %d tokens", w.shards.Tokens(), len(w.shards.files), w.begin().Windows, w.size)
+}
 
 // read fills tokens and targets, S each, with window number i.
-func (w windows) read(i int64, tokens, targets []int32) error {
+func (w windows) read(i int64, into [][]byte) error {
+	tokens, targets := into[1-w.targets], into[w.targets]
 	file := sort.Search(len(w.ends), func(f int) bool { return w.ends[f] > i })
 	if file > 0 {
 		i -= w.ends[file-1]
@@ -143,10 +171,10 @@ func (w windows) read(i int64, tokens, targets []int32) error {
 			return fmt.Errorf("%s: token %d is %d, the model's vocabulary has %d", w.shards.names[file], at+int64(j), t, w.vocab)
 		}
 		if j > 0 {
-			targets[j-1] = int32(t)
+			binary.LittleEndian.PutUint32(targets[4*(j-1):], uint32(t))
 		}
 		if int64(j) < w.size {
-			tokens[j] = int32(t)
+			binary.LittleEndian.PutUint32(tokens[4*j:], uint32(t))
 		}
 	}
 	return nil

@@ -41,9 +41,8 @@ func (e *estimate) left(r Step) time.Duration {
 
 // parts is what is said of a step: what matters most first, for a terminal leaves out what it has no room for. extra comes in between.
 func parts(r Step, left time.Duration, extra ...string) []string {
-	list := []string{
-		fmt.Sprintf("loss %.4f", float64(r.Loss)), fmt.Sprintf("%.0f tokens/s", float64(r.TokensPerSec)), left.String() + " left",
-	}
+	rate, unit := r.rate()
+	list := []string{fmt.Sprintf("loss %.4f", float64(r.Loss)), fmt.Sprintf("%.0f %s/s", rate, unit), left.String() + " left"}
 	list = append(list, extra...)
 	if r.MFU != nil {
 		list = append(list, fmt.Sprintf("MFU %.1f%%", 100*float64(*r.MFU)))

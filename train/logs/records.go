@@ -36,14 +36,23 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 
 // Step is what is known after an optimizer step.
 type Step struct {
-	Step         int64   `json:"step"` // from 1
-	Loss         Number  `json:"loss"` // mean over the step's targets
-	GradNorm     Number  `json:"grad_norm"`
-	LR           Number  `json:"lr"`
-	TokensPerSec Number  `json:"tokens_per_s"` // of all ranks
-	Milliseconds Number  `json:"step_ms"`
-	MemoryBytes  int64   `json:"memory_bytes"`  // of this rank's device
-	MFU          *Number `json:"mfu,omitempty"` // share of the device's peak; nil when the peak is not known
+	Step          int64   `json:"step"` // from 1
+	Loss          Number  `json:"loss"` // mean over the step's targets
+	GradNorm      Number  `json:"grad_norm"`
+	LR            Number  `json:"lr"`
+	TokensPerSec  Number  `json:"tokens_per_s,omitempty"`  // of all ranks; 0 for a model that isn't one of sequences, which has
+	SamplesPerSec Number  `json:"samples_per_s,omitempty"` // instead
+	Milliseconds  Number  `json:"step_ms"`
+	MemoryBytes   int64   `json:"memory_bytes"`  // of this rank's device
+	MFU           *Number `json:"mfu,omitempty"` // share of the device's peak; nil when the peak is not known
+}
+
+// rate is how fast samples, or their tokens, are gone through, and in what unit.
+func (s Step) rate() (float64, string) {
+	if s.SamplesPerSec > 0 {
+		return float64(s.SamplesPerSec), "samples"
+	}
+	return float64(s.TokensPerSec), "tokens"
 }
 
 // Eval is the result of an evaluation after a step; step 0 is before training.

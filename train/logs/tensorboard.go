@@ -116,8 +116,9 @@ func (e *Events) scalars(step int64, list ...scalar) error {
 
 // Step implements Sink.
 func (e *Events) Step(r Step) error {
+	rate, unit := r.rate()
 	list := []scalar{{"loss/train", float64(r.Loss)}, {"grad_norm", float64(r.GradNorm)}, {"lr", float64(r.LR)},
-		{"perf/tokens_per_s", float64(r.TokensPerSec)}, {"perf/memory_bytes", float64(r.MemoryBytes)}}
+		{"perf/" + unit + "_per_s", rate}, {"perf/memory_bytes", float64(r.MemoryBytes)}}
 	if r.MFU != nil {
 		list = append(list, scalar{"perf/mfu", float64(*r.MFU)})
 	}
