@@ -103,6 +103,7 @@ func visit(ctx context.Context, c Config) (*Meeting, error) {
 // reach connects to rank 0, which may not have begun to listen.
 func reach(ctx context.Context, c Config) (net.Conn, error) {
 	pause := 50 * time.Millisecond
+	var last error // of an attempt that was not cut short
 	for {
 		conn, err := try(ctx, c)
 		switch {
@@ -112,20 +113,25 @@ func reach(ctx context.Context, c Config) (net.Conn, error) {
 			return nil, &dtms.RankError{Rank: c.Rank, Fault: dtms.Mismatched, What: fmt.Sprintf("is refused by rank 0 at %s: %v", c.Master, err), Err: err}
 		case errors.Is(err, ErrStranger):
 			return nil, &dtms.RankError{Rank: 0, Fault: dtms.Missing, What: fmt.Sprintf("is not at %s: %v", c.Master, err), Err: err}
-		case ctx.Err() == context.Canceled:
-			return nil, context.Cause(ctx)
-		case ctx.Err() != nil:
-			return nil, &dtms.RankError{Rank: 0, Fault: dtms.Missing, What: fmt.Sprintf("can't be reached at %s within %s", c.Master, c.Timeout)}
+		case last == nil || ctx.Err() == nil && !timedOut(err):
+			last = err
 		}
 		select {
 		case <-ctx.Done():
-			if ctx.Err() == context.DeadlineExceeded {
-				return nil, &dtms.RankError{Rank: 0, Fault: dtms.Missing, What: fmt.Sprintf("can't be reached at %s within %s: %v", c.Master, c.Timeout, err)}
+			if ctx.Err() == context.Canceled {
+				return nil, fmt.Errorf("%w; rank 0 could not be reached at %s: %v", context.Cause(ctx), c.Master, last)
 			}
+			return nil, &dtms.RankError{Rank: 0, Fault: dtms.Missing, What: fmt.Sprintf("can't be reached at %s within %s: %v", c.Master, c.Timeout, last)}
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, time.Second)
 	}
+}
+
+// timedOut reports an attempt without an answer. The last one, as the time of all is over, is one before the context says so.
+func timedOut(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
 }
 
 func try(ctx context.Context, c Config) (net.Conn, error) {

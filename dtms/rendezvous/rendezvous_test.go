@@ -157,7 +157,27 @@ func TestCancelled(t *testing.T) {
 	}()
 	_, err := Join(ctx, config(0, 3, at))
 	require.ErrorIs(t, err, reason)
+	require.ErrorContains(t, err, "interrupted; rank ")
+	require.ErrorContains(t, err, "rank 2 had not come to "+at)
 	require.ErrorContains(t, <-other, "rank 0 gave up: interrupted")
+}
+
+// TestWhyRankZeroWasNotReached: however the wait for rank 0 ends, what came of the attempts is told.
+func TestWhyRankZeroWasNotReached(t *testing.T) {
+	at := freeAddress(t) // nobody listens
+	reason := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(200*time.Millisecond, func() { cancel(reason) })
+	_, err := Join(ctx, config(1, 2, at))
+	require.ErrorIs(t, err, reason)
+	require.ErrorContains(t, err, "interrupted; rank 0 could not be reached at "+at+": dial tcp "+at)
+	require.ErrorContains(t, err, "connection refused")
+
+	c := config(1, 2, at)
+	c.Timeout = 200 * time.Millisecond
+	_, err = Join(context.Background(), c)
+	require.ErrorContains(t, err, "rank 0 can't be reached at "+at+" within 200ms: dial tcp "+at)
+	require.ErrorContains(t, err, "connection refused")
 }
 
 func TestRefusals(t *testing.T) {

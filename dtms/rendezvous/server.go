@@ -215,9 +215,9 @@ func (s *server) gather(ctx context.Context) (guests []*guest, v verdict, err er
 			}
 		case <-ctx.Done():
 			v.Errors = dtms.RankErrors{{Rank: 0, Fault: dtms.Failed, What: "gave up: " + context.Cause(ctx).Error()}}
-			return guests, v, context.Cause(ctx)
+			return guests, v, fmt.Errorf("%w; %v", context.Cause(ctx), absent(c, guests, left, refused, "had not come to "+c.Master))
 		case <-timer.C:
-			v.Errors = absent(c, guests, left, refused)
+			v.Errors = absent(c, guests, left, refused, fmt.Sprintf("did not come to %s within %s", c.Master, c.Timeout))
 			return guests, v, nil
 		}
 	}
@@ -263,14 +263,14 @@ func (s *server) belongs(g *guest, guests []*guest) dtms.RankErrors {
 	return nil
 }
 
-// absent names the ranks that have not come.
-func absent(c Config, guests []*guest, left, refused []string) dtms.RankErrors {
+// absent names the ranks that have not come, and says what of those that were never there.
+func absent(c Config, guests []*guest, left, refused []string, never string) dtms.RankErrors {
 	var errs dtms.RankErrors
 	for r := 1; r < c.Size; r++ {
 		if guests[r] != nil {
 			continue
 		}
-		what := fmt.Sprintf("did not come to %s within %s", c.Master, c.Timeout)
+		what := never
 		if left[r] != "" {
 			what = fmt.Sprintf("(%s) came to %s and left before all were there", left[r], c.Master)
 		}
