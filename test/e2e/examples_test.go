@@ -40,7 +40,7 @@ func TestExamplesTrain(t *testing.T) {
 	for _, x := range trained {
 		t.Run(x.file, func(t *testing.T) {
 			a := example(t, x.file, x.set)
-			whole := &run{t: t, a: a, text: text, dir: t.TempDir(), threads: 1}
+			whole := &run{t: t, a: a, data: text, steps: steps60, dir: t.TempDir(), threads: 1}
 			require.NoError(t, whole.train(steps60))
 			require.InDelta(t, 5.55, float64(whole.losses[0]), 0.4, "a guess")
 			end := 0.0
@@ -49,12 +49,12 @@ func TestExamplesTrain(t *testing.T) {
 			}
 			require.Less(t, end, x.loss)
 
-			two := &run{t: t, a: a, text: text, dir: t.TempDir(), threads: 2}
+			two := &run{t: t, a: a, data: text, steps: steps60, dir: t.TempDir(), threads: 2}
 			require.NoError(t, two.train(steps60))
 			require.Equal(t, whole.losses, two.losses)
 			require.Equal(t, whole.saved(), two.saved())
 
-			parts := &run{t: t, a: a, text: text, dir: t.TempDir(), threads: 2}
+			parts := &run{t: t, a: a, data: text, steps: steps60, dir: t.TempDir(), threads: 2}
 			require.ErrorIs(t, parts.train(23), train.ErrInterrupted)
 			parts.threads = 1
 			require.NoError(t, parts.train(steps60))
@@ -87,11 +87,14 @@ func corpus(t *testing.T) *data.Shards {
 type run struct {
 	t       *testing.T
 	a       *artifact.Artifact
-	text    *data.Shards
+	data    data.Source
+	val     data.Source // nil: none
+	steps   int64
 	dir     string
 	threads int
 	stop    func() // set while it trains to a step before the last
 	losses  []logs.Number
+	held    logs.Number // the last loss on what it was not trained on
 }
 
 // train takes steps up to one, going on where the run stands; before the last step it is a signal that ends it.
@@ -99,13 +102,13 @@ func (r *run) train(until int64) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	r.stop = func() {
-		if int64(len(r.losses)) == until && until < steps60 {
+		if int64(len(r.losses)) == until && until < r.steps {
 			stop()
 		}
 	}
 	seed := uint64(3)
 	_, err := train.Run(ctx, train.Config{
-		Program: Open(r.t, r.a, r.threads), Data: r.text, Steps: steps60, Seed: &seed,
+		Program: Open(r.t, r.a, r.threads), Data: r.data, Val: r.val, Steps: r.steps, Seed: &seed,
 		CheckpointDir: r.dir, Resume: len(r.losses) > 0,
 		Logs: func(first int64) (logs.Multi, error) {
 			require.Len(r.t, r.losses, int(first))
@@ -117,7 +120,7 @@ func (r *run) train(until int64) error {
 
 // saved is the bytes of the last checkpoint's tensors.
 func (r *run) saved() []byte {
-	b, err := os.ReadFile(filepath.Join(r.dir, fmt.Sprintf("step-%08d", steps60), "rank-00000.safetensors"))
+	b, err := os.ReadFile(filepath.Join(r.dir, fmt.Sprintf("step-%08d", r.steps), "rank-00000.safetensors"))
 	require.NoError(r.t, err)
 	return b
 }
@@ -127,7 +130,7 @@ func (r *run) Step(s logs.Step) error {
 	r.stop()
 	return nil
 }
-func (r *run) Eval(logs.Eval) error             { return nil }
+func (r *run) Eval(e logs.Eval) error           { r.held = e.Loss; return nil }
 func (r *run) Checkpoint(logs.Checkpoint) error { return nil }
 func (r *run) Note(n logs.Note) error {
 	r.t.Errorf("unexpected note: %s", n.Text)
