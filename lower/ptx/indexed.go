@@ -1,9 +1,6 @@
 package ptx
 
-import (
-	"blutrain/dialects/ptx"
-	"blutrain/ir"
-)
+import "blutrain/ir"
 
 // record makes an error record and writes to it where an index is bad: position and value, the first position of all.
 func (l *lowering) record(op *ir.Op, what string, extent int64, bad, position, index *ir.Value) {
@@ -111,47 +108,4 @@ func (l *lowering) pick(op *ir.Op) {
 		y.regs[i] = l.read(at, 0, y.elem, 1, when)[0]
 	}
 	l.blocks[op.Result(0)] = y
-}
-
-// scatterAdd fills a panel of a table's columns, then adds rows to it. A row of threads has the rows of the table whose
-// number is its own modulo the rows of threads: it goes over all indices and adds what comes to those, in order.
-func (l *lowering) scatterAdd(op *ir.Op) error {
-	x, idx, col, out := l.refs[op.Operand(0)], l.refs[op.Operand(1)], l.index[op.Operand(2)], l.refs[op.Operand(3)]
-	if x.elem != l.c.F32() || out.elem != l.c.F32() {
-		return op.Errorf("tile.scatter_add of %s has no lowering for GPUs", x.elem)
-	}
-	b := l.b
-	cols := l.clip(op.Operand(2), out.shape[1], int(op.Attrs().IntOr("cols", 1)))
-	column := b.Add(col, l.tcol)
-	mine := b.Compare("lt", l.tcol, l.limit(cols, int(cols.divisor)))
-	place := func(r *reference, row *ir.Value) *ir.Value {
-		return b.MulWide(row, int(r.strides[0]*4), b.MulWide(column, int(r.strides[1]*4), l.base(r)))
-	}
-	f32 := l.c.F32()
-	b.For(l.trow, b.I32(int(out.shape[0])), b.I32(l.tr), false, nil, func(row *ir.Value, _ []*ir.Value) []*ir.Value {
-		v := b.F32(0)
-		if op.NumOperands() == 5 {
-			v = b.Load(place(l.refs[op.Operand(4)], row), f32, 1, ptx.Access{Space: "global", If: mine})
-		}
-		b.Store(place(out, row), v, ptx.Access{Space: "global", If: mine})
-		return nil
-	})
-	rows := int(x.shape[0])
-	at := 8 * len(l.errors)
-	l.record(op, tableRows, out.shape[0], l.truth(false), b.I32(0), b.I32(0))
-	b.For(b.I32(0), b.I32(rows), b.I32(1), true, nil, func(i *ir.Value, _ []*ir.Value) []*ir.Value {
-		v := b.Load(b.MulWide(i, int(idx.strides[0]*4), l.base(idx)), l.c.I32(), 1, ptx.Access{Space: "global"})
-		bad := l.outside(v, out.shape[0])
-		b.ReduceMin(l.errorsAt, b.Join(v, i), at, bad)
-		own := b.Compare("eq", b.RemI(v, l.tr), l.trow)
-		when := b.And(b.And(own, mine), l.not(bad))
-		b.If(when, false, func() {
-			to := place(out, v)
-			term := b.Load(place(x, i), f32, 1, ptx.Access{Space: "global"})
-			sum := b.Load(to, f32, 1, ptx.Access{Space: "global"})
-			b.Store(to, b.Add(sum, term), ptx.Access{Space: "global"})
-		}, nil)
-		return nil
-	})
-	return nil
 }

@@ -15,6 +15,7 @@ type layout struct {
 	tr, tc  int
 	vr, v   int
 	perSM   int // blocks of threads that a multiprocessor should have room for at once; 0: not said
+	parts   int // blocks of threads that share a grid point; 0: one
 }
 
 // The elements of its largest block that a thread should have, and can have at most.
@@ -44,14 +45,14 @@ func powerOf2(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 // chooseLayout looks at the blocks of a kernel.
 func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
-	rows, cols, product, whole, heavy, scatter := 1, 1, false, false, false, 0
-	var largest *ir.Op
+	rows, cols, product, whole, heavy := 1, 1, false, false, false
+	var largest, scatter *ir.Op
 	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
 		product = product || op.Is(tile.Dot) || op.Is(tile.Contract)
 		whole = whole || op.Is(tile.Contract)
 		heavy = heavy || op.Name() == "tile.gelu_grad" || op.Name() == "tile.silu_grad" || len(op.Regions()) > 0 && !op.Is(tile.Kernel) && !op.Is(tile.Contract)
 		if op.Is(tile.ScatterAdd) {
-			scatter = int(op.Attrs().IntOr("cols", 1))
+			scatter = op
 		}
 		for _, v := range op.Results() {
 			if !tile.IsBlock(v.Type()) {
@@ -65,7 +66,7 @@ func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
 	})
 	var y layout
 	switch {
-	case scatter > 0:
+	case scatter != nil:
 		y = scatterLayout(scatter)
 	case product:
 		y = productLayout(rows, cols)
@@ -110,12 +111,6 @@ func loopLayout(rows, cols, v int) layout {
 		y.tr = (y.tr + n - 1) / n * n
 	}
 	return y
-}
-
-// scatterLayout has a column of the table for each thread of a row, and as many rows as there can be.
-func scatterLayout(cols int) layout {
-	tc := min(powerOf2(cols), 1024)
-	return layout{vr: 1, v: 1, tc: tc, tr: 1024 / tc}
 }
 
 // vectors is how many columns next to each other a thread has: 4 where most of what is loaded and stored allows accesses of

@@ -82,6 +82,7 @@ type lowering struct {
 	shares map[*ir.Value]bool // outputs that share memory with an input that other threads may read
 
 	trow, tcol *ir.Value // row and column of the thread
+	part       *ir.Value // which of the blocks of threads at its grid point it is in
 	row0, col0 *ir.Value // of its first element
 	known      map[*ir.Block]map[any]*ir.Value
 
@@ -242,8 +243,12 @@ func (l *lowering) place() {
 	l.row0, l.col0 = b.MulI(l.trow, l.vr), b.MulI(l.tcol, l.v)
 	grid, steps := l.kernel.Attrs().Ints("grid"), l.kernel.Attrs().Ints("steps")
 	axes := tile.Axes(l.kernel)
-	blocks := int64(1)
+	blocks := int64(max(1, l.parts))
 	var point *ir.Value
+	if l.part = b.I32(0); l.parts > 1 {
+		point = b.Special("ctaid.x")
+		l.part, point = b.RemI(point, l.parts), b.DivI(point, l.parts)
+	}
 	for i := len(grid) - 1; i >= 0; i-- {
 		n := (grid[i] + steps[i] - 1) / steps[i]
 		blocks *= n

@@ -347,7 +347,7 @@ func integers(kernel *ir.Op, ins []*ir.Value) (low, high []int) {
 			s := op.Operand(0).Shape()
 			n = min(n, int(s[len(s)-1])-1)
 		case tile.ScatterAdd:
-			n = min(n, int(op.Operand(3).Shape()[0])-1)
+			n = int(op.Operand(3).Shape()[0]) - 1
 		}
 		return ir.Advance
 	})
