@@ -1,5 +1,5 @@
-// Package data is where training gets its tokens: text to shards (Prepare), shards to shuffled batches (Loader).
-// It knows nothing of models beyond the size of their vocabulary.
+// Package data is where training gets its batches: text to shards (Prepare), shards of tokens or arrays (Source) to shuffled batches
+// (Loader). It knows nothing of models beyond what they take as inputs and the size of their vocabulary.
 package data
 
 import (
