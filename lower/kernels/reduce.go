@@ -186,6 +186,11 @@ func (p *planner) overRows(g *group, over, kept []atom) bool {
 	inner := g.dom.leaves(g.inner)
 	order := g.atoms()
 	rest := slices.DeleteFunc(slices.Clone(order), func(a atom) bool { return slices.Contains(inner, a) })
+	if g.kind == product { // blocks have all of a product's rows, or of its columns, along one dimension
+		if _, _, cols := g.sides(); !slices.Equal(cols, kept) {
+			return false
+		}
+	}
 	if len(inner) == 0 { // a group without rows yet: what is kept is the row
 		n := len(order) - len(kept)
 		return n >= 0 && len(kept) > 0 && slices.Equal(order[n:], kept) && sameSet(order[:n], over)
