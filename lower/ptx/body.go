@@ -139,41 +139,6 @@ func narrower(x, y extent) extent {
 	return y
 }
 
-// loop translates scf.for: carried blocks are carried register by register.
-func (l *lowering) loop(op *ir.Op) error {
-	var inits []*ir.Value
-	carried := op.Operands()[3:]
-	for _, v := range carried {
-		if !tile.IsBlock(v.Type()) {
-			return op.Errorf("scf.for that carries a value of type %s has no lowering for GPUs", v.Type())
-		}
-		inits = append(inits, l.blocks[v].regs...)
-	}
-	spread := func(values []*ir.Value, regs []*ir.Value) {
-		for i, v := range values {
-			x := *l.blocks[carried[i]]
-			x.regs, regs = regs[:len(x.regs)], regs[len(x.regs):]
-			l.blocks[v] = &x
-		}
-	}
-	var failed error
-	results := l.b.For(l.index[op.Operand(0)], l.index[op.Operand(1)], l.index[op.Operand(2)], true, inits,
-		func(i *ir.Value, regs []*ir.Value) []*ir.Value {
-			l.index[op.Body().Arg(0)] = i
-			spread(op.Body().Args()[1:], regs)
-			if failed = l.body(op.Body()); failed != nil {
-				return regs
-			}
-			var next []*ir.Value
-			for _, v := range op.Body().Terminator().Operands() {
-				next = append(next, l.blocks[v].regs...)
-			}
-			return next
-		})
-	spread(op.Results(), results)
-	return failed
-}
-
 // transpose goes through shared memory.
 func (l *lowering) transpose(op *ir.Op) error {
 	x, y := l.blocks[op.Operand(0)], l.blockFor(op.Result(0))

@@ -79,6 +79,7 @@ type lowering struct {
 	index  map[*ir.Value]*ir.Value // indices as i32
 	blocks map[*ir.Value]*block
 	refs   map[*ir.Value]*reference
+	within map[*ir.Op]bool    // reductions that each thread makes for itself, of a loop's round
 	shares map[*ir.Value]bool // outputs that share memory with an input that other threads may read
 
 	trow, tcol *ir.Value // row and column of the thread
@@ -125,7 +126,7 @@ func newReference(base *ir.Value, t *ir.MemRefType, align int64) *reference {
 func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 	l := &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
-		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, within: map[*ir.Op]bool{},
 	}
 	if err := l.checkSizes(); err != nil {
 		return err

@@ -27,12 +27,8 @@ func (l *lowering) reduce(op *ir.Op) error {
 	for k, line := range lines {
 		sums[k] = tree(line, r.combine)
 	}
-	if x.shape[axis] > 1 {
-		if axis == 1 {
-			sums = l.acrossColumns(x, sums, r)
-		} else {
-			sums = l.acrossRows(x, sums, r)
-		}
+	if !l.within[op] {
+		sums = l.across(x, axis, sums, r)
 	}
 	for k, s := range sums {
 		y.regs[k] = s[len(s)-1]
@@ -45,6 +41,17 @@ func (l *lowering) reduce(op *ir.Op) error {
 	}
 	l.blocks[op.Result(0)] = y
 	return nil
+}
+
+// across combines what the threads along a dimension have.
+func (l *lowering) across(x *block, axis int, sums [][]*ir.Value, r *reduction) [][]*ir.Value {
+	switch {
+	case x.shape[axis] == 1:
+		return sums
+	case axis == 1:
+		return l.acrossColumns(x, sums, r)
+	}
+	return l.acrossRows(x, sums, r)
 }
 
 // lines is what a thread has to reduce for each of its results, neutral where there is nothing.
