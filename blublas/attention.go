@@ -49,11 +49,14 @@ func (a Attention) Blocks(kernel AttentionKernel) []AttentionBlock {
 	narrow := []AttentionBlock{{Warps: 4, Tiles: 1, Columns: 64, Stages: 2, PerSM: 2}, {Warps: 4, Tiles: 1, Columns: 32, Stages: 2, PerSM: 2},
 		{Warps: 8, Tiles: 1, Columns: 32, Stages: 2, PerSM: 1}}
 	switch {
+	case a.Precision == TF32x3: // each product leaves a sum of its own
+		return []AttentionBlock{{Warps: 4, Tiles: 1, Columns: 16, Stages: 2, PerSM: 2}, {Warps: 4, Tiles: 1, Columns: 16, Stages: 3, PerSM: 2},
+			{Warps: 8, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, {Warps: 4, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}}
 	case a.Features > 64:
 		narrow = []AttentionBlock{{Warps: 4, Tiles: 1, Columns: 32, Stages: 2, PerSM: 1}, {Warps: 4, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}}
 	case a.Precision == BF16 && kernel == AttentionForward:
 		return append([]AttentionBlock{{Warps: 4, Tiles: 2, Columns: 64, Stages: 2, PerSM: 2}}, narrow...)
-	case a.Precision == BF16 || a.Precision == TF32 && kernel != AttentionGradQueries:
+	case a.Precision == BF16 || kernel != AttentionGradQueries:
 		return append([]AttentionBlock{{Warps: 4, Tiles: 2, Columns: 32, Stages: 2, PerSM: 2}}, narrow...)
 	}
 	return narrow
@@ -221,8 +224,27 @@ func (w *attention) base(param string, s Strides, head *ir.Value) *ir.Value {
 // keyHead is the head of keys that the block's head of queries reads.
 func (w *attention) keyHead() *ir.Value { return w.b.DivI(w.head, w.Heads/w.KeyHeads) }
 
-// log2Scale is what scores are multiplied by, to be exponents of 2.
-func (a Attention) log2Scale() float64 { return a.Scale * math.Log2E }
+// scale is what scores are multiplied by, in the unit of exponents: of e in TF32x3, which rounds nothing more than float32
+// does; else of 2.
+func (a Attention) scale() float64 { return a.Scale * a.unit() }
+
+// unit is how many of the unit are in a natural exponent.
+func (a Attention) unit() float64 {
+	if a.Precision == TF32x3 {
+		return 1
+	}
+	return math.Log2E
+}
+
+// exponential is the exponential of scale * x + y, y in the unit of exponents.
+func (w *attention) exponential(x, y *ir.Value) *ir.Value {
+	b := w.b
+	z := b.FMA(x, b.F32(w.scale()), y)
+	if w.unit() == 1 {
+		z = b.Binary(ptx.Mul, z, b.F32(math.Log2E))
+	}
+	return b.Unary(ptx.Exp2, z)
+}
 
 // offset is how many keys more than queries there are: with a mask, query s sees the keys up to s + offset.
 func (a Attention) offset() int { return a.Keys - a.Queries }

@@ -138,13 +138,12 @@ func (s *softmax) update(scores []*ir.Value) []*ir.Value {
 			greatest = w.quads(greatest, ptx.Max)
 			// Where nothing is seen yet, exponents are relative to 0: exp(-inf) is 0, exp(-inf + inf) is none.
 			relative := b.Select(b.Compare("eq", greatest, b.F32(math.Inf(-1))), b.F32(0), greatest)
-			scale := b.F32(w.log2Scale())
-			top := b.Unary(ptx.Neg, b.Binary(ptx.Mul, relative, scale))
-			shrink[i] = b.Unary(ptx.Exp2, b.FMA(s.greatest[row], scale, top))
+			top := b.Unary(ptx.Neg, b.Binary(ptx.Mul, relative, b.F32(w.scale())))
+			shrink[i] = w.exponential(s.greatest[row], top)
 			den := b.Binary(ptx.Mul, s.den[row], shrink[i])
 			for j, x := range mine {
 				for e := range 2 {
-					p := b.Unary(ptx.Exp2, b.FMA(b.Extract(x, 2*i+e), scale, top))
+					p := w.exponential(b.Extract(x, 2*i+e), top)
 					den = b.Binary(ptx.Add, den, p)
 					weights[j] = append(weights[j], p)
 				}
@@ -175,8 +174,11 @@ func (w *attention) finish(s *softmax) {
 			den := w.quads(s.den[2*t+i], ptx.Add)
 			none := b.Compare("eq", den, b.F32(0)) // a query that sees no key
 			inverse = append(inverse, b.Select(none, b.F32(0), b.Binary(ptx.Div, b.F32(1), den)))
-			lse := b.FMA(s.greatest[2*t+i], b.F32(w.log2Scale()), b.Unary(ptx.Log2, den))
-			lse = b.Binary(ptx.Mul, b.Select(none, b.F32(math.Inf(-1)), lse), b.F32(math.Ln2))
+			lse := b.FMA(b.Unary(ptx.Log2, den), b.F32(math.Ln2*w.unit()), b.Binary(ptx.Mul, s.greatest[2*t+i], b.F32(w.scale())))
+			lse = b.Select(none, b.F32(math.Inf(-1)), lse)
+			if w.unit() != 1 {
+				lse = b.Binary(ptx.Mul, lse, b.F32(1/w.unit()))
+			}
 			row := w.row(t, later)
 			inside := b.And(b.Compare("lo", row, b.I32(w.Queries)), b.Compare("eq", w.quad, b.I32(0)))
 			at := b.MulWide(b.Select(inside, row, b.I32(0)), 4, rows)

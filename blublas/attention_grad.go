@@ -57,7 +57,7 @@ func (a Attention) GradQueries(at *ir.Builder, d Device) (*Kernel, error) {
 				row := i / perTile * 2
 				p, g := b.Scalars(x), b.Scalars(dp[i])
 				for e := range p {
-					p[e] = b.Unary(ptx.Exp2, b.FMA(p[e], b.F32(a.log2Scale()), lse[row+e/2]))
+					p[e] = w.exponential(p[e], lse[row+e/2])
 					p[e] = b.Binary(ptx.Mul, p[e], b.Binary(ptx.Sub, g[e], delta[row+e/2]))
 				}
 				ds[i] = b.Vector(p...)
@@ -78,7 +78,7 @@ func (w *attention) statistics(param string, head *ir.Value) *ir.Value {
 	return b.MulWide(b.MulI(b.Add(b.MulI(w.batch, w.Heads), head), w.Queries), 4, w.args[param])
 }
 
-// rowNumbers reads -lse (to base 2) of a thread's rows, and sums their o * do, by tile, then row. delta is written, too. A row that
+// rowNumbers reads -lse (in the unit of exponents) of a thread's rows, and sums their o * do, by tile, then row. delta is written, too. A row that
 // sees no key has lse -inf, and weights 0 by the mask; its number is 0, so that nothing is infinity less infinity.
 func (w *attention) rowNumbers() (lse, delta []*ir.Value) {
 	b, size := w.b, w.size()
@@ -108,7 +108,7 @@ func (w *attention) rowNumbers() (lse, delta []*ir.Value) {
 			b.Store(b.MulWide(row, 4, deltas), sum, ptx.Access{Space: "global", If: b.And(inside, b.Compare("eq", w.quad, b.I32(0)))})
 			l := b.Load(b.MulWide(row, 4, lses), b.Ctx.F32(), 1, ptx.Access{Space: "global", If: inside})
 			l = b.Select(b.Compare("eq", l, b.F32(math.Inf(-1))), b.F32(0), l)
-			lse, delta = append(lse, b.Binary(ptx.Mul, l, b.F32(-math.Log2E))), append(delta, sum)
+			lse, delta = append(lse, b.Binary(ptx.Mul, l, b.F32(-w.unit()))), append(delta, sum)
 		}
 	}
 	return lse, delta
@@ -214,13 +214,13 @@ func (w *attention) weights(keys, values [][]fragment, query, stage *ir.Value) (
 		lse := b.Scalars(b.Load(numbers, b.Ctx.F32(), 2, ptx.Access{Space: "shared", Offset: 32 * j}))
 		delta := b.Scalars(b.Load(numbers, b.Ctx.F32(), 2, ptx.Access{Space: "shared", Offset: 4*n + 32*j}))
 		for e := range lse {
-			lse[e] = b.Binary(ptx.Mul, lse[e], b.F32(-math.Log2E))
+			lse[e] = b.Binary(ptx.Mul, lse[e], b.F32(-w.unit()))
 		}
 		for t := range w.Block.Tiles {
 			i := t*perTile + j
 			x, g := b.Scalars(p[i]), b.Scalars(dp[i])
 			for e := range x {
-				x[e] = b.Unary(ptx.Exp2, b.FMA(x[e], b.F32(w.log2Scale()), lse[e%2]))
+				x[e] = w.exponential(x[e], lse[e%2])
 				x[e] = b.Select(w.seen(t, e >= 2, b.AddI(column, 8*j+e%2)), x[e], b.F32(0))
 				g[e] = b.Binary(ptx.Mul, x[e], b.Binary(ptx.Sub, g[e], delta[e%2]))
 			}

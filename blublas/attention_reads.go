@@ -140,20 +140,26 @@ func (w *attention) planes(x []*ir.Value) fragment {
 	return fragment{b.Vector(large...), b.Vector(small...)}
 }
 
-// multiply is c + a b.
+// multiply is c + a b. What tensor cores add to they round toward zero, which goes one way along a chain of sums: products of
+// three are added up by themselves, the small ones first, and their sums as float32 adds (Ootomo and Yokota).
 func (w *attention) multiply(a, x fragment, c *ir.Value) *ir.Value {
-	format := "bf16"
-	if w.Precision != BF16 {
-		format = "tf32"
+	b := w.b
+	mma := func(i, j int, c *ir.Value) *ir.Value {
+		format := "bf16"
+		if w.Precision != BF16 {
+			format = "tf32"
+		}
+		return b.Do(ptx.MMA, []*ir.Value{a[i], x[j], c}, "format", format).Result(0)
 	}
-	pairs := [][2]int{{0, 0}}
-	if len(a) == 2 {
-		pairs = [][2]int{{1, 0}, {0, 1}, {0, 0}}
+	if len(a) == 1 {
+		return mma(0, 0, c)
 	}
-	for _, p := range pairs {
-		c = w.b.Do(ptx.MMA, []*ir.Value{a[p[0]], x[p[1]], c}, "format", format).Result(0)
+	step := mma(0, 0, mma(0, 1, mma(1, 0, b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", 4).Result(0))))
+	sum := b.Scalars(c)
+	for i, y := range b.Scalars(step) {
+		sum[i] = b.Binary(ptx.Add, sum[i], y)
 	}
-	return c
+	return b.Vector(sum...)
 }
 
 // operands makes operands A of 16 x n numbers that a product left: one for each instruction's depth of n.

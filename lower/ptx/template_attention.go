@@ -17,9 +17,8 @@ import (
 // referenceModule is where the functions are that kernels implement.
 const referenceModule = "reference"
 
-// attentionPrecisions is how the template computes attention at each precision. Three tf32 products hold 21 bits of each
-// operand: more than half of the tensor cores' speed in tf32 is given for results that are as near as float32's. fp32-strict
-// is what is missing: no tensor core multiplies float32.
+// attentionPrecisions is how the template computes attention at each precision. Three tf32 products, added up as float32, keep
+// the promise of fp32. fp32-strict is what is missing: no tensor core multiplies float32.
 var attentionPrecisions = map[string]blublas.Precision{"fp32": blublas.TF32x3, "tf32": blublas.TF32, "bf16": blublas.BF16}
 
 // attention lowers a kernel that is attention, or its gradient, by the template, or reports that it should be lowered
