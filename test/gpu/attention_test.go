@@ -44,7 +44,7 @@ func TestAttentionAsPTX(t *testing.T) {
 						found++
 						require.Equal(t, precision != "fp32-strict", byTemplate(t, r.Ctx, r.Module, k, arch))
 						t.Run(ir.SymName(k), func(t *testing.T) {
-							emulateWithin(t, r.Ctx, r.Module, k, lowerptx.Options{Target: arch}, func(ir.Type) float64 { return attentionTolerance[precision] })
+							emulateWithin(t, r.Ctx, r.Module, k, lowerptx.Options{Target: arch}, allowance{tolerance: func(ir.Type) float64 { return attentionTolerance[precision] }})
 						})
 					}
 					require.GreaterOrEqual(t, found, 2, "attention and its gradient")

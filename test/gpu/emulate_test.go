@@ -146,11 +146,17 @@ var general = lowerptx.Options{Target: ptx.SM90A, Products: "general"}
 
 // emulateKernel evaluates a kernel, lowers it, and runs that.
 func emulateKernel(t *testing.T, c *ir.Context, module, kernel *ir.Op, o lowerptx.Options) {
-	emulateWithin(t, c, module, kernel, o, tolerance)
+	emulateWithin(t, c, module, kernel, o, allowance{tolerance: tolerance})
+}
+
+// allowance is by how much results may be off.
+type allowance struct {
+	tolerance func(ir.Type) float64 // in proportion to the greatest
+	rounded   bool                  // and by twice what rounding every intermediate result to float32 changes: a comparison, say
 }
 
 // emulateWithin does so for results of which more is allowed to be off.
-func emulateWithin(t *testing.T, c *ir.Context, module, kernel *ir.Op, o lowerptx.Options, tolerance func(ir.Type) float64) {
+func emulateWithin(t *testing.T, c *ir.Context, module, kernel *ir.Op, o lowerptx.Options, a allowance) {
 	ins, outs := tile.Refs(kernel)
 	r := rand.New(rand.NewPCG(7, 8))
 	low, high := integers(kernel, ins)
@@ -178,6 +184,11 @@ func emulateWithin(t *testing.T, c *ir.Context, module, kernel *ir.Op, o lowerpt
 	}
 	want, err := tile.RunShared(&ir.Interp{Ctx: c, Module: module}, kernel, args, shared)
 	require.NoError(t, err)
+	rounded := want
+	if a.rounded {
+		rounded, err = tile.RunShared(&ir.Interp{Ctx: c, Module: module, After: roundResults}, kernel, args, shared)
+		require.NoError(t, err)
+	}
 
 	lowered := lowerCopy(t, c, module, kernel, ".emulated", o)
 
@@ -200,9 +211,35 @@ func emulateWithin(t *testing.T, c *ir.Context, module, kernel *ir.Op, o lowerpt
 	errors.Write(0, bytes.Repeat([]byte{0xff}, len(errors.Data)))
 	launchChain(t, c, module, lowered, m, params, errors)
 	require.Equal(t, ^uint64(0), binary.LittleEndian.Uint64(errors.Data), "an index is out of range")
+	cancelled := roundings(args)
 	for i, v := range outs {
-		near(t, fmt.Sprint("out", i), want[i].(*ir.Tensor), read(buffers[len(ins)+i], v.Type().(*ir.MemRefType)), tolerance(v.Elem()), roundings(args))
+		exact, got := want[i].(*ir.Tensor), read(buffers[len(ins)+i], v.Type().(*ir.MemRefType))
+		slack := func(k int) float64 { return cancelled + 2*apart(rounded[i].(*ir.Tensor).Data[k], exact.Data[k]) }
+		near(t, fmt.Sprint("out", i), exact, got, a.tolerance(v.Elem()), slack)
 	}
+}
+
+// apart is how far two numbers are apart: not at all if neither is one, infinitely if one is.
+func apart(x, y float64) float64 {
+	switch {
+	case x == y || math.IsNaN(x) && math.IsNaN(y):
+		return 0
+	case math.IsNaN(x) || math.IsNaN(y):
+		return math.Inf(1)
+	}
+	return math.Abs(x - y)
+}
+
+// roundResults rounds what an operation results in to float32.
+func roundResults(_ *ir.Op, out []ir.Datum) error {
+	for _, d := range out {
+		if x, ok := d.(*ir.Tensor); ok && ir.IsFloat(x.Elem) {
+			for i, v := range x.Data {
+				x.Data[i] = float64(float32(v))
+			}
+		}
+	}
+	return nil
 }
 
 // lowerCopy lowers a copy of a kernel, which is called as it is with a suffix.
@@ -424,8 +461,8 @@ func roundings(args []ir.Datum) (e float64) {
 	return e
 }
 
-// near holds a tensor to another, relative to the greatest number in it and to an absolute slack; NaN is where it should be.
-func near(t *testing.T, what string, want, got *ir.Tensor, tolerance, slack float64) {
+// near holds a tensor to another, relative to the greatest number in it and to an absolute slack for each element; NaN is where it should be.
+func near(t *testing.T, what string, want, got *ir.Tensor, tolerance float64, slack func(i int) float64) {
 	t.Helper()
 	scale := greatest(want)
 	for i := range want.Data {
@@ -433,6 +470,6 @@ func near(t *testing.T, what string, want, got *ir.Tensor, tolerance, slack floa
 		if w == g || math.IsNaN(w) && math.IsNaN(g) {
 			continue
 		}
-		require.LessOrEqual(t, math.Abs(w-g), tolerance*(scale+1e-6)+slack, "%s[%d]: want %g, got %g", what, i, w, g)
+		require.LessOrEqual(t, math.Abs(w-g), tolerance*(scale+1e-6)+slack(i), "%s[%d]: want %g, got %g", what, i, w, g)
 	}
 }

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,17 +16,25 @@ import (
 	"blutrain/test/cases"
 )
 
+// found are seeds of models that were compiled wrong once, or were said to be: in 438 and 640 float32 chooses otherwise than float64.
+var found = []uint64{58, 173, 197, 318, 330, 378, 415, 438, 481, 482, 593, 640}
+
 // Every kernel of random models as PTX, emulated.
 func TestRandomModelsAsPTX(t *testing.T) {
+	seeds := slices.Clone(found)
 	first, last := uint64(0), uint64(19)
 	if testing.Short() {
-		last = 3
+		last, seeds = 3, nil
 	}
-	if seeds := os.Getenv("CASES_SEEDS"); seeds != "" {
-		_, err := fmt.Sscanf(seeds, "%d-%d", &first, &last)
+	if hunt := os.Getenv("CASES_SEEDS"); hunt != "" {
+		_, err := fmt.Sscanf(hunt, "%d-%d", &first, &last)
 		require.NoError(t, err)
+		seeds = nil
 	}
 	for seed := first; seed <= last; seed++ {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			source := cases.RandomModel(seed)
 			r, err := driver.Compile("random.blu", []byte(source), driver.Options{Target: "cuda", CompileTo: "graph"})
@@ -39,7 +48,7 @@ func TestRandomModelsAsPTX(t *testing.T) {
 				}
 			}
 			for _, k := range all {
-				t.Run(ir.SymName(k), func(t *testing.T) { emulateKernel(t, r.Ctx, r.Module, k, general) })
+				t.Run(ir.SymName(k), func(t *testing.T) { emulateWithin(t, r.Ctx, r.Module, k, general, allowance{tolerance, true}) })
 			}
 			if t.Failed() {
 				t.Log(source)
