@@ -140,9 +140,18 @@ func match(p runtime.Program, names []string, shape func(name string) (formats.D
 			return nil, fmt.Errorf("parameter %q is missing", name)
 		}
 		if dtype != want.DType || !slices.Equal(shape, want.Shape) {
-			return nil, fmt.Errorf("%s is %s, in the model %s", name, dtype.Of(shape), want.DType.Of(want.Shape))
+			return nil, otherType(name, dtype, shape, want.DType, want.Shape)
 		}
 		params = append(params, want)
 	}
 	return params, nil
+}
+
+// otherType is the error for a tensor of a file that isn't what the model has. A weight matrix the other way round is told as such.
+func otherType(name string, dtype formats.DType, shape []int64, modelDType formats.DType, modelShape []int64) error {
+	hint := ""
+	if len(shape) == 2 && len(modelShape) == 2 && shape[0] == modelShape[1] && shape[1] == modelShape[0] && shape[0] != shape[1] {
+		hint = ": it is transposed"
+	}
+	return fmt.Errorf("%s is %s, in the model %s%s", name, dtype.Of(shape), modelDType.Of(modelShape), hint)
 }

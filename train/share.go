@@ -107,7 +107,7 @@ func wants(p runtime.Program, m *checkpoint.Manifest, shares []share) (list []ch
 			return nil, nil, fmt.Errorf("it has no %s, which the model has", s.state.Name)
 		}
 		if t.DType != s.state.DType || !slices.Equal(t.Shape, s.shape) {
-			return nil, nil, fmt.Errorf("%s is %s, in the model %s", s.state.Name, t.DType.Of(t.Shape), s.state.DType.Of(s.shape))
+			return nil, nil, otherType(s.state.Name, t.DType, t.Shape, s.state.DType, s.shape)
 		}
 		w, end := s.want(p)
 		list = append(list, w)

@@ -28,6 +28,7 @@ var situations = []struct{ what, where string }{
 	{"tensors without elements or dimensions", "TestCase_EmptyAndRankZero"},
 	{"going on in the middle of an epoch", "train:TestResumeIsBitForBit train/data:TestResumeGivesTheVeryNextBatch cmd/blurun:TestResumeIsBitForBitOnCPU"},
 	{"a full disk, or a kill, while a checkpoint is written", "train/checkpoint:TestFullDisk train/checkpoint:TestEveryCrashLeavesTheNewestAcknowledgedCheckpoint train:TestKilled cmd/blurun:TestKilledAgainAndAgain"},
+	{"weights that another library keeps transposed", "TestCase_TransposedWeights"},
 	{"hostile safetensors files", "formats/safetensors:TestRefusesWithTheReason"},
 	{"gelu by tanh and by erf", "TestCase_GeluTanhAndErf"},
 	{"the norm of large gradients", "TestCase_GradientNorm"},
