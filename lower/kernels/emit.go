@@ -381,6 +381,8 @@ func (e *emitter) compute(op *ir.Op) *ir.Value {
 		return e.pick(op)
 	case op.Is(replica):
 		return e.operand(op, 0)
+	case op.Is(expSum):
+		return e.sumStep(op, e.initial(op))[1]
 	case isReduction(op):
 		x := e.whole(e.operand(op, 0), e.f.g.operand[op])
 		return e.reduce(reductionKind(op), int64(e.f.along), x)

@@ -121,11 +121,15 @@ func isView(op *ir.Op) bool { return isFusedView(op) || op.Is(blu.Slice) || op.I
 
 func isReduction(op *ir.Op) bool {
 	switch op.Def() {
-	case blu.ReduceSum, blu.ReduceMax, blu.ReduceMin, blu.Argmax, pick:
+	case blu.ReduceSum, blu.ReduceMax, blu.ReduceMin, blu.Argmax, pick, expSum:
 		return true
 	}
 	return false
 }
+
+// inPieces reports whether a reduction can be cut into sums, greatest or least elements of parts of its rows, and those of
+// these.
+func inPieces(r *ir.Op) bool { return !r.Is(blu.Argmax) && !r.Is(pick) && !r.Is(expSum) }
 
 // isCommunication reports whether an operation is a collective, or begins or ends one. It stays as it is, between kernels.
 func isCommunication(op *ir.Op) bool {
@@ -138,7 +142,7 @@ func reducedAxes(op *ir.Op) []int64 {
 	case blu.Argmax:
 		axis, _ := op.Attrs().Int("axis")
 		return []int64{axis}
-	case pick:
+	case pick, expSum:
 		return []int64{int64(len(op.Operand(0).Shape()) - 1)}
 	}
 	return op.Attrs().Ints("axes")

@@ -21,7 +21,7 @@ import (
 func tiny() Target {
 	t := CPU()
 	t.BlockElems, t.RowElems, t.ColumnElems, t.Panels, t.PanelRows, t.ScatterCols = 12, 6, 3, 2, 2, 2
-	t.LogitsElems, t.ClassifierRows = 20, 4
+	t.LogitsElems, t.ClassifierRows, t.OnlineSums = 20, 4, true
 	t.GemmRows, t.GemmCols, t.Queries, t.Keys = 3, 4, 3, 2
 	return t
 }

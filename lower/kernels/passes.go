@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"math"
 	"slices"
 
 	"blutrain/dialects/arith"
@@ -186,10 +187,13 @@ func (e *emitter) prefetchOperands(op *ir.Op, seen map[*ir.Op]bool) {
 }
 
 // initialTypes is the element types of what a reduction carries: its result so far, for argmax the greatest element and
-// its position.
+// its position, for a sum of exponentials the greatest element and the sum relative to it.
 func (e *emitter) initialTypes(op *ir.Op) []ir.Type {
-	if op.Is(blu.Argmax) {
+	switch op.Def() {
+	case blu.Argmax:
 		return []ir.Type{op.Operand(0).Elem(), e.c.I32()}
+	case expSum:
+		return []ir.Type{op.Operand(0).Elem(), op.Operand(0).Elem()}
 	}
 	return []ir.Type{op.Result(0).Elem()}
 }
@@ -199,11 +203,13 @@ func (e *emitter) initial(op *ir.Op) (out []*ir.Value) {
 	rows, cols := e.f.extentsOf(ds)
 	for i, t := range e.initialTypes(op) {
 		v := identity(op)
-		if op.Is(blu.Argmax) {
+		switch {
+		case op.Is(expSum) && i == 0:
+			v = leastNumber(t)
+		case op.Is(blu.Argmax) && i == 0:
+			v = identityOf(t, true)
+		case op.Is(blu.Argmax):
 			v = 0
-			if i == 0 {
-				v = identityOf(t, true)
-			}
 		}
 		out = append(out, e.broadcast(e.constant(v, t), rows, cols, e.actualOf(ds, e.f.row), e.actualOf(ds, e.f.col)))
 	}
@@ -212,6 +218,9 @@ func (e *emitter) initial(op *ir.Op) (out []*ir.Value) {
 
 // step adds the block at hand to what a reduction carries.
 func (e *emitter) step(op *ir.Op, carried []*ir.Value) []*ir.Value {
+	if op.Is(expSum) {
+		return e.sumStep(op, carried)
+	}
 	x := e.whole(e.operand(op, 0), e.f.g.operand[op])
 	axis := int64(e.f.along)
 	if !op.Is(blu.Argmax) {
@@ -224,6 +233,24 @@ func (e *emitter) step(op *ir.Op, carried []*ir.Value) []*ir.Value {
 	nan := e.named("and", e.compare("ne", top, top), e.compare("eq", best, best))
 	better := e.named("or", e.compare("gt", top, best), nan)
 	return []*ir.Value{e.named("select", better, top, best), e.named("select", better, here, at)}
+}
+
+// leastNumber is the least finite number of a type: differences from it are no NaN, whatever the other number is.
+func leastNumber(elem ir.Type) float64 {
+	if t, ok := elem.(*ir.FloatType); ok && t.Kind == ir.F64 {
+		return -math.MaxFloat64
+	}
+	return -math.MaxFloat32
+}
+
+// sumStep adds the block at hand to a sum of exponentials, which becomes one relative to what is the greatest element now.
+func (e *emitter) sumStep(op *ir.Op, carried []*ir.Value) []*ir.Value {
+	x := e.whole(e.operand(op, 0), e.f.g.operand[op])
+	axis := int64(e.f.along)
+	top := e.named("max", carried[0], e.reduce("max", axis, x))
+	scaled := e.named("mul", carried[1], e.named("exp", e.named("sub", carried[0], top)))
+	terms := e.named("exp", e.named("sub", x, top))
+	return []*ir.Value{top, e.named("add", scaled, e.reduce("sum", axis, terms))}
 }
 
 // offset is the position of the block at hand along what an argmax runs over, as a block of one.

@@ -22,6 +22,17 @@ var pick = ir.Define("kernels", ir.OpDef{
 	Traits:  ir.Pure,
 })
 
+// expSum is the sum of e^(x - m) over the last dimension, m being the greatest x there: what softmax divides by. It exists
+// within this phase only. Rows too long for a block are gone over once for it, with the greatest element so far in the place
+// of m (Milakov and Gimelshein, arXiv 1805.02867).
+var expSum = ir.Define("kernels", ir.OpDef{
+	Name:     "exp_sum",
+	Summary:  "the sum of exponentials relative to the greatest element",
+	Operands: []ir.OperandDef{{Name: "x"}},
+	Results:  []ir.ResultDef{{Name: "y"}},
+	Traits:   ir.Pure,
+})
+
 // whole lists the composite operations that have kernels, or instructions, of their own.
 var whole = map[*ir.OpDef]bool{
 	blu.Attention: true, blu.AttentionGrad: true, blu.CrossEntropy: true,
@@ -222,8 +233,7 @@ func (p *preparer) crossEntropyAt(logits, targets *ir.Value, ignore, from int64)
 	axis := int64(len(x.Shape()) - 1)
 	top := b.ReduceMax(x, []int64{axis})
 	shift := b.Select(b.Compare(top, b.SplatLike(top, math.Inf(-1)), "eq"), b.SplatLike(top, 0), top)
-	total := b.ReduceSum(b.Exp(b.Sub(x, b.Along(shift, axis, x.Shape()))), []int64{axis})
-	log := b.Log(total)
+	log := b.Log(p.expSum(x, shift))
 	picked := b.CreateState(pick, ir.OpState{
 		Operands: []*ir.Value{logits, b.CastTo(targets, c.I32())}, Attrs: []ir.NamedAttr{{Name: "ignore", Value: c.Int64(ignore)}, {Name: "from", Value: c.Int64(from)}},
 		Results: []ir.Type{c.Tensor(targets.Shape(), logits.Elem())},
@@ -236,6 +246,16 @@ func (p *preparer) crossEntropyAt(logits, targets *ir.Value, ignore, from int64)
 		rows[i] = int64(i)
 	}
 	return []*ir.Value{b.ReduceSum(loss, rows), b.ReduceSum(b.CastTo(counts, stat), rows), b.Add(shift, log)}
+}
+
+// expSum is the sum of e^(x - shift) over the last dimension: one operation where rows are too long for a block and the
+// target likes to compute more rather than read them again.
+func (p *preparer) expSum(x, shift *ir.Value) *ir.Value {
+	axis := int64(len(x.Shape()) - 1)
+	if p.target.OnlineSums && x.Shape()[axis] > p.target.RowElems {
+		return p.b.CreateState(expSum, ir.OpState{Operands: []*ir.Value{x}, Results: []ir.Type{shift.Type()}}).Result(0)
+	}
+	return p.b.ReduceSum(p.b.Exp(p.b.Sub(x, p.b.Along(shift, axis, x.Shape()))), []int64{axis})
 }
 
 // pad joins the borders to the operand, axis by axis.

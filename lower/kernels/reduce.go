@@ -33,7 +33,7 @@ func (p *planner) reduction(r *ir.Op) {
 func (p *planner) halve(r *ir.Op) bool {
 	x := r.Operand(0)
 	shape := x.Shape()
-	if r.Is(blu.Argmax) || r.Is(pick) || len(r.Result(0).Shape()) > 0 || ir.NumElements(shape) <= p.target.RowElems {
+	if !inPieces(r) || len(r.Result(0).Shape()) > 0 || ir.NumElements(shape) <= p.target.RowElems {
 		return false
 	}
 	last := len(shape) - 1
@@ -108,7 +108,7 @@ func (p *planner) joinReduction(r *ir.Op, g *group) bool {
 		return true
 	case g.kind == product && !g.member(x): // it would read more than the product does
 		return false
-	case r.Is(blu.Argmax) || r.Is(pick) || !p.overRows(g, over, g.leavesOf(kept)):
+	case !inPieces(r) || !p.overRows(g, over, g.leavesOf(kept)):
 		return false
 	}
 	t.commit()
@@ -241,7 +241,7 @@ func (p *planner) rootReduction(r *ir.Op) {
 		g := p.newGroup(loops, r, nil)
 		g.anchor = g.dom.freshDims(x.Shape())
 		over, kept := g.split(r, g.anchor)
-		within := p.withinBlock(g, over) || r.Is(blu.Argmax) || r.Is(pick) || !p.overRows(g, over, g.leavesOf(kept))
+		within := p.withinBlock(g, over) || !inPieces(r) || !p.overRows(g, over, g.leavesOf(kept))
 		if within {
 			g.inner = over
 		}

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"math"
 	"slices"
 
 	"blutrain/dialects/blu"
@@ -100,6 +101,12 @@ func (r *referrer) op(op *ir.Op) *ir.Value {
 	switch op.Def() {
 	case replica:
 		return operands[0]
+	case expSum:
+		x := operands[0]
+		axis := int64(len(x.Shape()) - 1)
+		top := b.ReduceMax(x, []int64{axis})
+		shift := b.Select(b.Compare(top, b.SplatLike(top, math.Inf(-1)), "eq"), b.SplatLike(top, 0), top)
+		return b.ReduceSum(b.Exp(b.Sub(x, b.Along(shift, axis, x.Shape()))), []int64{axis})
 	case pick:
 		x, idx := operands[0], operands[1]
 		shape := x.Shape()

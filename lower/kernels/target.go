@@ -9,6 +9,8 @@ type Target struct {
 	// RowElems is the longest row that is held in one block while it is reduced and used; longer ones are gone over
 	// several times, in pieces.
 	RowElems int64
+	// OnlineSums says that the sum of a softmax over a longer row is made in the pass that finds its greatest element.
+	OnlineSums bool
 	// ColumnElems is the longest column that is held in one block while it is reduced.
 	ColumnElems int64
 	// Panels is about the number of partial results of a sum over rows, PanelRows the fewest rows of each.
@@ -56,7 +58,7 @@ func CPU() Target {
 func CUDA() Target {
 	return Target{
 		Name:       "cuda",
-		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 512, PanelRows: 16, ScatterCols: 256,
+		BlockElems: 4096, RowElems: 8192, OnlineSums: true, ColumnElems: 512, Panels: 512, PanelRows: 16, ScatterCols: 256,
 		LogitsElems: 1 << 28, ClassifierRows: 4096,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,
