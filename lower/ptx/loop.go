@@ -100,13 +100,17 @@ func (l *lowering) lateReductions(op *ir.Op) ([]*late, error) {
 			sum.of, all[i] = top, sum
 		}
 	}
-	kept := make([]*late, len(all))
-	for i, r := range all {
-		if r != nil && (r.of == nil && carriesOnly(all, i, body) || r.of != nil && carriesOnly(all, slices.Index(all, r.of), body)) {
-			kept[i], l.within[r.reduce] = r, true
+	for n := 0; n < len(all); { // until none is left that something else needs in each round
+		if n++; all[n-1] != nil && !carriesOnly(all, n-1, body) {
+			all[n-1], n = nil, 0
 		}
 	}
-	return kept, nil
+	for _, r := range all {
+		if r != nil {
+			l.within[r.reduce] = true
+		}
+	}
+	return all, nil
 }
 
 func (l *lowering) newLate(reduce *ir.Op, kind string) (*late, error) {
@@ -132,21 +136,28 @@ func roundOf(next, carried *ir.Value) *ir.Op {
 	return nil
 }
 
-// isRound reports whether a value is reduced for one operation alone, which is beside it.
-func isRound(r, user *ir.Op) bool {
-	return r != nil && r.Is(tile.Reduce) && r.Block() == user.Block() && r.Result(0).HasOneUse()
-}
+// isRound reports whether an operation is a reduction beside the one that uses it.
+func isRound(r, user *ir.Op) bool { return r != nil && r.Is(tile.Reduce) && r.Block() == user.Block() }
 
-// carriesOnly reports whether a carried maximum, minimum or sum is used for nothing but the next one, and for the sum of
-// exponentials relative to it.
+// carriesOnly reports whether what a round reduces, and what is carried of it, is used for nothing but what is carried so.
 func carriesOnly(all []*late, i int, body *ir.Block) bool {
-	uses := 1
+	rounds, sums := 0, 0
 	for _, r := range all {
+		if r != nil && r.reduce == all[i].reduce {
+			rounds++
+		}
 		if r != nil && r.of == all[i] {
-			uses++
+			sums++
 		}
 	}
-	return body.Arg(i+1).NumUses() == uses && body.Terminator().Operand(i).NumUses() == 2*uses-1
+	if all[i].reduce.Result(0).NumUses() != rounds {
+		return false
+	}
+	if top := all[i].of; top != nil {
+		return slices.Contains(all, top)
+	}
+	// The next value uses it, and differences from both are what sums of exponentials are scaled by.
+	return body.Arg(i+1).NumUses() == 1+sums && body.Terminator().Operand(i).NumUses() == 1+2*sums
 }
 
 // expSum recognizes sum' = sum * exp(top - top') + reduce(exp(x - top')), and gives the reduction and an exponential; nil
