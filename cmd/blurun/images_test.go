@@ -1,12 +1,11 @@
 package main
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"math/rand/v2"
 
 	"github.com/stretchr/testify/require"
 
