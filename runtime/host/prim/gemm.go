@@ -19,9 +19,9 @@ type Gemm struct {
 	Accumulate     bool // add to C
 
 	// Epilogue, if not nil, is called once for each block C[i0:i1, j0:j1] when it
-	// is final, by the worker in whose cache it is. The blocks tile C, and where
-	// they are cut depends on the sizes and the instruction set alone. batch is 0
-	// but in GemmBatch.
+	// is final, by the worker in whose cache it is. The blocks tile C; where they
+	// are cut depends on the sizes, the instruction set and the number of workers,
+	// so what is computed of an element may not. batch is 0 but in GemmBatch.
 	Epilogue func(worker, batch, i0, i1, j0, j1 int)
 }
 
@@ -137,8 +137,8 @@ const (
 
 	maxCols = 128 // columns of C in a task
 	maxRows = 512 // rows of C in a task
-	// manyTasks are enough that workers finish together.
-	manyTasks = 24
+	// tasksPerWorker are enough that workers finish together.
+	tasksPerWorker = 6
 	// directPanels is the most panels of A for which rows of B are read where they lie:
 	// packing them would take longer than it saves (measured at 768 to 4096 columns).
 	directPanels = 5
@@ -244,13 +244,17 @@ func (e *Engine) super(g *Gemm, b Batch, b0, count, m0, rows, k0, deep int) {
 	s.high, s.extra = rows/s.panels, rows%s.panels
 	s.blocks = ceil(rows, maxRows)
 	s.cols = maxCols
-	if s.tasks() < manyTasks {
+	many := tasksPerWorker * e.pool.N()
+	if e.pool.N() == 1 {
+		many = 1
+	}
+	if s.tasks() < many {
 		s.cols = max(maxCols/2, t.cols)
 	}
-	if s.tasks() < manyTasks {
+	if s.tasks() < many {
 		s.blocks = max(s.blocks, ceil(rows, maxRows/2))
 	}
-	if s.tasks() < manyTasks {
+	if s.tasks() < many {
 		s.cols = t.cols
 	}
 	s.strips = ceil(g.N, s.cols)
@@ -329,8 +333,12 @@ func (e *Engine) multiply(worker, task int) {
 		depth := min(blockK, s.deep-k0)
 		acc := g.Accumulate || s.k0+k0 > 0
 		direct := !g.TransB && p1-p0 <= directPanels
-		if !direct {
-			e.packB(b, g.B[at[1]:], j0, n, s.k0+k0, depth)
+		whole := n / t.cols * t.cols // columns that the first panel's kernels pack on the way
+		if g.TransB || direct {
+			whole = 0
+		}
+		if whole < n && !direct {
+			e.packB(b[whole*depth:], g.B[at[1]:], j0+whole, n-whole, s.k0+k0, depth)
 		}
 		for p := p0; p < p1; p++ {
 			r := s.row(p)
@@ -338,9 +346,13 @@ func (e *Engine) multiply(worker, task int) {
 			a := &e.a[s.packedAt(i, r, k0, depth)]
 			for j := 0; j < n; j += t.cols {
 				to, w := &c[(s.m0+r)*g.LDC+j0+j], min(t.cols, n-j)
-				if direct {
-					t.direct[high](depth, a, 1, high, &g.B[at[1]+(s.k0+k0)*g.LDB+j0+j], g.LDB, to, g.LDC, w, acc)
-				} else {
+				row := at[1] + (s.k0+k0)*g.LDB + j0 + j // of B, unless it is transposed
+				switch {
+				case direct:
+					t.direct[high](depth, a, 1, high, &g.B[row], g.LDB, to, g.LDC, w, acc)
+				case p == p0 && j < whole:
+					t.packing[high](depth, a, &g.B[row], g.LDB, &b[j*depth], to, g.LDC, w, acc)
+				default:
 					t.packed[high](depth, a, &b[j*depth], to, g.LDC, w, acc)
 				}
 			}

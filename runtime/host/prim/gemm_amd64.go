@@ -12,6 +12,11 @@ func gemmPacked1x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //go:noescape
 func gemmDirect1x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking1x32AVX512 multiplies a 1 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking1x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked2x32AVX512 multiplies a 2 x k panel by a k x 32 panel.
 //
 //go:noescape
@@ -21,6 +26,11 @@ func gemmPacked2x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //
 //go:noescape
 func gemmDirect2x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking2x32AVX512 multiplies a 2 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking2x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked3x32AVX512 multiplies a 3 x k panel by a k x 32 panel.
 //
@@ -32,6 +42,11 @@ func gemmPacked3x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //go:noescape
 func gemmDirect3x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking3x32AVX512 multiplies a 3 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking3x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked4x32AVX512 multiplies a 4 x k panel by a k x 32 panel.
 //
 //go:noescape
@@ -41,6 +56,11 @@ func gemmPacked4x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //
 //go:noescape
 func gemmDirect4x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking4x32AVX512 multiplies a 4 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking4x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked5x32AVX512 multiplies a 5 x k panel by a k x 32 panel.
 //
@@ -52,6 +72,11 @@ func gemmPacked5x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //go:noescape
 func gemmDirect5x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking5x32AVX512 multiplies a 5 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking5x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked6x32AVX512 multiplies a 6 x k panel by a k x 32 panel.
 //
 //go:noescape
@@ -61,6 +86,11 @@ func gemmPacked6x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //
 //go:noescape
 func gemmDirect6x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking6x32AVX512 multiplies a 6 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking6x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked7x32AVX512 multiplies a 7 x k panel by a k x 32 panel.
 //
@@ -72,6 +102,11 @@ func gemmPacked7x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //go:noescape
 func gemmDirect7x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking7x32AVX512 multiplies a 7 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking7x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked8x32AVX512 multiplies a 8 x k panel by a k x 32 panel.
 //
 //go:noescape
@@ -81,6 +116,11 @@ func gemmPacked8x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //
 //go:noescape
 func gemmDirect8x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking8x32AVX512 multiplies a 8 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking8x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked9x32AVX512 multiplies a 9 x k panel by a k x 32 panel.
 //
@@ -92,6 +132,11 @@ func gemmPacked9x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n 
 //go:noescape
 func gemmDirect9x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking9x32AVX512 multiplies a 9 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking9x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked10x32AVX512 multiplies a 10 x k panel by a k x 32 panel.
 //
 //go:noescape
@@ -101,6 +146,11 @@ func gemmPacked10x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n
 //
 //go:noescape
 func gemmDirect10x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking10x32AVX512 multiplies a 10 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking10x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked11x32AVX512 multiplies a 11 x k panel by a k x 32 panel.
 //
@@ -112,6 +162,11 @@ func gemmPacked11x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n
 //go:noescape
 func gemmDirect11x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking11x32AVX512 multiplies a 11 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking11x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked12x32AVX512 multiplies a 12 x k panel by a k x 32 panel.
 //
 //go:noescape
@@ -121,6 +176,11 @@ func gemmPacked12x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n
 //
 //go:noescape
 func gemmDirect12x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking12x32AVX512 multiplies a 12 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking12x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked13x32AVX512 multiplies a 13 x k panel by a k x 32 panel.
 //
@@ -132,6 +192,11 @@ func gemmPacked13x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n
 //go:noescape
 func gemmDirect13x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking13x32AVX512 multiplies a 13 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking13x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked14x32AVX512 multiplies a 14 x k panel by a k x 32 panel.
 //
 //go:noescape
@@ -141,6 +206,11 @@ func gemmPacked14x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n
 //
 //go:noescape
 func gemmDirect14x32AVX512(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking14x32AVX512 multiplies a 14 x k panel by a k x 32 panel.
+//
+//go:noescape
+func gemmPacking14x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked1x16AVX2 multiplies a 1 x k panel by a k x 16 panel.
 //
@@ -152,6 +222,11 @@ func gemmPacked1x16AVX2(k int, a *float32, b *float32, c *float32, ldc int, n in
 //go:noescape
 func gemmDirect1x16AVX2(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking1x16AVX2 multiplies a 1 x k panel by a k x 16 panel.
+//
+//go:noescape
+func gemmPacking1x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked2x16AVX2 multiplies a 2 x k panel by a k x 16 panel.
 //
 //go:noescape
@@ -161,6 +236,11 @@ func gemmPacked2x16AVX2(k int, a *float32, b *float32, c *float32, ldc int, n in
 //
 //go:noescape
 func gemmDirect2x16AVX2(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking2x16AVX2 multiplies a 2 x k panel by a k x 16 panel.
+//
+//go:noescape
+func gemmPacking2x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked3x16AVX2 multiplies a 3 x k panel by a k x 16 panel.
 //
@@ -172,6 +252,11 @@ func gemmPacked3x16AVX2(k int, a *float32, b *float32, c *float32, ldc int, n in
 //go:noescape
 func gemmDirect3x16AVX2(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking3x16AVX2 multiplies a 3 x k panel by a k x 16 panel.
+//
+//go:noescape
+func gemmPacking3x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked4x16AVX2 multiplies a 4 x k panel by a k x 16 panel.
 //
 //go:noescape
@@ -181,6 +266,11 @@ func gemmPacked4x16AVX2(k int, a *float32, b *float32, c *float32, ldc int, n in
 //
 //go:noescape
 func gemmDirect4x16AVX2(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking4x16AVX2 multiplies a 4 x k panel by a k x 16 panel.
+//
+//go:noescape
+func gemmPacking4x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
 
 // gemmPacked5x16AVX2 multiplies a 5 x k panel by a k x 16 panel.
 //
@@ -192,6 +282,11 @@ func gemmPacked5x16AVX2(k int, a *float32, b *float32, c *float32, ldc int, n in
 //go:noescape
 func gemmDirect5x16AVX2(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
 
+// gemmPacking5x16AVX2 multiplies a 5 x k panel by a k x 16 panel.
+//
+//go:noescape
+func gemmPacking5x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+
 // gemmPacked6x16AVX2 multiplies a 6 x k panel by a k x 16 panel.
 //
 //go:noescape
@@ -201,3 +296,8 @@ func gemmPacked6x16AVX2(k int, a *float32, b *float32, c *float32, ldc int, n in
 //
 //go:noescape
 func gemmDirect6x16AVX2(k int, a *float32, rs int, cs int, b *float32, ldb int, c *float32, ldc int, n int, acc bool)
+
+// gemmPacking6x16AVX2 multiplies a 6 x k panel by a k x 16 panel.
+//
+//go:noescape
+func gemmPacking6x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)

@@ -127,23 +127,23 @@ TEXT ·gemmDirect1x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), SI
-	MOVQ       cs+24(FP), R8
-	MOVQ       ldb+40(FP), R9
+	MOVQ       ldb+40(FP), SI
 	SHLQ       $+2, SI
+	MOVQ       rs+16(FP), R8
+	MOVQ       cs+24(FP), R9
 	SHLQ       $+2, R8
 	SHLQ       $+2, R9
-	LEAQ       (SI)(SI*2), SI
-	MOVQ       BX, SI
-	PREFETCHT0 (SI)
-	PREFETCHT0 64(SI)
+	LEAQ       (R8)(R8*2), R8
+	MOVQ       BX, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
-	MOVQ       $-1, SI
-	BZHIQ      DI, SI, SI
-	KMOVW      SI, K1
-	SHRQ       $+16, SI
-	KMOVW      SI, K2
+	MOVQ       $-1, R8
+	BZHIQ      DI, R8, R8
+	KMOVW      R8, K1
+	SHRQ       $+16, R8
+	KMOVW      R8, K2
 	TESTQ      AX, AX
 	JZ         end8
 
@@ -152,8 +152,8 @@ loop9:
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	ADDQ             R9, DX
-	ADDQ             R8, CX
+	ADDQ             SI, DX
+	ADDQ             R9, CX
 	DECQ             AX
 	JNZ              loop9
 
@@ -192,6 +192,131 @@ overwrite12:
 	VZEROUPPER
 	RET
 
+// func gemmPacking1x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking1x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), SI
+	SHLQ       $+2, SI
+	MOVQ       to+32(FP), R8
+	MOVQ       BX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       $-1, R9
+	BZHIQ      DI, R9, R9
+	KMOVW      R9, K1
+	SHRQ       $+16, R9
+	KMOVW      R9, K2
+	MOVQ       AX, R9
+	SHRQ       $+2, R9
+	ANDQ       $+3, AX
+	TESTQ      R9, R9
+	JZ         rest14
+
+loop15:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R8)
+	VMOVUPS          Z29, 64(R8)
+	PREFETCHT0       (DX)(SI*8)
+	PREFETCHT0       64(DX)(SI*8)
+	ADDQ             SI, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R8)
+	VMOVUPS          Z31, 192(R8)
+	PREFETCHT0       (DX)(SI*8)
+	PREFETCHT0       64(DX)(SI*8)
+	ADDQ             SI, DX
+	VFMADD231PS.BCST 4(CX), Z30, Z0
+	VFMADD231PS.BCST 4(CX), Z31, Z1
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R8)
+	VMOVUPS          Z29, 320(R8)
+	PREFETCHT0       (DX)(SI*8)
+	PREFETCHT0       64(DX)(SI*8)
+	ADDQ             SI, DX
+	VFMADD231PS.BCST 8(CX), Z28, Z0
+	VFMADD231PS.BCST 8(CX), Z29, Z1
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R8)
+	VMOVUPS          Z31, 448(R8)
+	PREFETCHT0       (DX)(SI*8)
+	PREFETCHT0       64(DX)(SI*8)
+	ADDQ             SI, DX
+	VFMADD231PS.BCST 12(CX), Z30, Z0
+	VFMADD231PS.BCST 12(CX), Z31, Z1
+	ADDQ             $+16, CX
+	ADDQ             $+512, R8
+	DECQ             R9
+	JNZ              loop15
+
+rest14:
+	TESTQ AX, AX
+	JZ    end13
+
+loop16:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R8)
+	VMOVUPS          Z29, 64(R8)
+	PREFETCHT0       (DX)(SI*8)
+	PREFETCHT0       64(DX)(SI*8)
+	ADDQ             SI, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	ADDQ             $+4, CX
+	ADDQ             $+128, R8
+	DECQ             AX
+	JNZ              loop16
+
+end13:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial17
+	TESTB   AL, AL
+	JZ      full18
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	VZEROUPPER
+	RET
+
+full18:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VZEROUPPER
+	RET
+
+partial17:
+	TESTB   AL, AL
+	JZ      overwrite19
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite19:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	VZEROUPPER
+	RET
+
 // func gemmPacked2x32AVX512(k int, a *float32, b *float32, c *float32, ldc int, n int, acc bool)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·gemmPacked2x32AVX512(SB), NOSPLIT, $0-49
@@ -221,9 +346,9 @@ TEXT ·gemmPacked2x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest14
+	JZ         rest21
 
-loop15:
+loop22:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -251,13 +376,13 @@ loop15:
 	ADDQ             $+32, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop15
+	JNZ              loop22
 
-rest14:
+rest21:
 	TESTQ AX, AX
-	JZ    end13
+	JZ    end20
 
-loop16:
+loop23:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -267,14 +392,14 @@ loop16:
 	ADDQ             $+8, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop16
+	JNZ              loop23
 
-end13:
+end20:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial17
+	JLT     partial24
 	TESTB   AL, AL
-	JZ      full18
+	JZ      full25
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -287,7 +412,7 @@ end13:
 	VZEROUPPER
 	RET
 
-full18:
+full25:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -296,9 +421,9 @@ full18:
 	VZEROUPPER
 	RET
 
-partial17:
+partial24:
 	TESTB   AL, AL
-	JZ      overwrite19
+	JZ      overwrite26
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -311,7 +436,7 @@ partial17:
 	VZEROUPPER
 	RET
 
-overwrite19:
+overwrite26:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -330,13 +455,13 @@ TEXT ·gemmDirect2x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
+	LEAQ       (R9)(R9*2), R11
 	MOVQ       BX, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -353,26 +478,26 @@ TEXT ·gemmDirect2x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R11
 	KMOVW      R11, K2
 	TESTQ      AX, AX
-	JZ         end20
+	JZ         end27
 
-loop21:
+loop28:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	ADDQ             R10, DX
-	ADDQ             R9, CX
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	ADDQ             R8, DX
+	ADDQ             R10, CX
 	DECQ             AX
-	JNZ              loop21
+	JNZ              loop28
 
-end20:
+end27:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial22
+	JLT     partial29
 	TESTB   AL, AL
-	JZ      full23
+	JZ      full30
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -385,7 +510,7 @@ end20:
 	VZEROUPPER
 	RET
 
-full23:
+full30:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -394,9 +519,9 @@ full23:
 	VZEROUPPER
 	RET
 
-partial22:
+partial29:
 	TESTB   AL, AL
-	JZ      overwrite24
+	JZ      overwrite31
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -409,7 +534,163 @@ partial22:
 	VZEROUPPER
 	RET
 
-overwrite24:
+overwrite31:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking2x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking2x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest33
+
+loop34:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 8(CX), Z30, Z0
+	VFMADD231PS.BCST 8(CX), Z31, Z1
+	VFMADD231PS.BCST 12(CX), Z30, Z2
+	VFMADD231PS.BCST 12(CX), Z31, Z3
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 16(CX), Z28, Z0
+	VFMADD231PS.BCST 16(CX), Z29, Z1
+	VFMADD231PS.BCST 20(CX), Z28, Z2
+	VFMADD231PS.BCST 20(CX), Z29, Z3
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 24(CX), Z30, Z0
+	VFMADD231PS.BCST 24(CX), Z31, Z1
+	VFMADD231PS.BCST 28(CX), Z30, Z2
+	VFMADD231PS.BCST 28(CX), Z31, Z3
+	ADDQ             $+32, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop34
+
+rest33:
+	TESTQ AX, AX
+	JZ    end32
+
+loop35:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	ADDQ             $+8, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop35
+
+end32:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial36
+	TESTB   AL, AL
+	JZ      full37
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	VZEROUPPER
+	RET
+
+full37:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	VZEROUPPER
+	RET
+
+partial36:
+	TESTB   AL, AL
+	JZ      overwrite38
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite38:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -452,9 +733,9 @@ TEXT ·gemmPacked3x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest26
+	JZ         rest40
 
-loop27:
+loop41:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -490,13 +771,13 @@ loop27:
 	ADDQ             $+48, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop27
+	JNZ              loop41
 
-rest26:
+rest40:
 	TESTQ AX, AX
-	JZ    end25
+	JZ    end39
 
-loop28:
+loop42:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -508,14 +789,14 @@ loop28:
 	ADDQ             $+12, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop28
+	JNZ              loop42
 
-end25:
+end39:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial29
+	JLT     partial43
 	TESTB   AL, AL
-	JZ      full30
+	JZ      full44
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -533,7 +814,7 @@ end25:
 	VZEROUPPER
 	RET
 
-full30:
+full44:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -545,9 +826,9 @@ full30:
 	VZEROUPPER
 	RET
 
-partial29:
+partial43:
 	TESTB   AL, AL
-	JZ      overwrite31
+	JZ      overwrite45
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -565,7 +846,7 @@ partial29:
 	VZEROUPPER
 	RET
 
-overwrite31:
+overwrite45:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -587,13 +868,13 @@ TEXT ·gemmDirect3x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
+	LEAQ       (R9)(R9*2), R11
 	MOVQ       BX, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -615,28 +896,28 @@ TEXT ·gemmDirect3x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R11
 	KMOVW      R11, K2
 	TESTQ      AX, AX
-	JZ         end32
+	JZ         end46
 
-loop33:
+loop47:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
-	ADDQ             R10, DX
-	ADDQ             R9, CX
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
+	ADDQ             R8, DX
+	ADDQ             R10, CX
 	DECQ             AX
-	JNZ              loop33
+	JNZ              loop47
 
-end32:
+end46:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial34
+	JLT     partial48
 	TESTB   AL, AL
-	JZ      full35
+	JZ      full49
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -654,7 +935,7 @@ end32:
 	VZEROUPPER
 	RET
 
-full35:
+full49:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -666,9 +947,9 @@ full35:
 	VZEROUPPER
 	RET
 
-partial34:
+partial48:
 	TESTB   AL, AL
-	JZ      overwrite36
+	JZ      overwrite50
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -686,7 +967,194 @@ partial34:
 	VZEROUPPER
 	RET
 
-overwrite36:
+overwrite50:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking3x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking3x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest52
+
+loop53:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 12(CX), Z30, Z0
+	VFMADD231PS.BCST 12(CX), Z31, Z1
+	VFMADD231PS.BCST 16(CX), Z30, Z2
+	VFMADD231PS.BCST 16(CX), Z31, Z3
+	VFMADD231PS.BCST 20(CX), Z30, Z4
+	VFMADD231PS.BCST 20(CX), Z31, Z5
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 24(CX), Z28, Z0
+	VFMADD231PS.BCST 24(CX), Z29, Z1
+	VFMADD231PS.BCST 28(CX), Z28, Z2
+	VFMADD231PS.BCST 28(CX), Z29, Z3
+	VFMADD231PS.BCST 32(CX), Z28, Z4
+	VFMADD231PS.BCST 32(CX), Z29, Z5
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 36(CX), Z30, Z0
+	VFMADD231PS.BCST 36(CX), Z31, Z1
+	VFMADD231PS.BCST 40(CX), Z30, Z2
+	VFMADD231PS.BCST 40(CX), Z31, Z3
+	VFMADD231PS.BCST 44(CX), Z30, Z4
+	VFMADD231PS.BCST 44(CX), Z31, Z5
+	ADDQ             $+48, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop53
+
+rest52:
+	TESTQ AX, AX
+	JZ    end51
+
+loop54:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	ADDQ             $+12, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop54
+
+end51:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial55
+	TESTB   AL, AL
+	JZ      full56
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	VZEROUPPER
+	RET
+
+full56:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	VZEROUPPER
+	RET
+
+partial55:
+	TESTB   AL, AL
+	JZ      overwrite57
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite57:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -737,9 +1205,9 @@ TEXT ·gemmPacked4x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest38
+	JZ         rest59
 
-loop39:
+loop60:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -783,13 +1251,13 @@ loop39:
 	ADDQ             $+64, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop39
+	JNZ              loop60
 
-rest38:
+rest59:
 	TESTQ AX, AX
-	JZ    end37
+	JZ    end58
 
-loop40:
+loop61:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -803,14 +1271,14 @@ loop40:
 	ADDQ             $+16, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop40
+	JNZ              loop61
 
-end37:
+end58:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial41
+	JLT     partial62
 	TESTB   AL, AL
-	JZ      full42
+	JZ      full63
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -833,7 +1301,7 @@ end37:
 	VZEROUPPER
 	RET
 
-full42:
+full63:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -848,9 +1316,9 @@ full42:
 	VZEROUPPER
 	RET
 
-partial41:
+partial62:
 	TESTB   AL, AL
-	JZ      overwrite43
+	JZ      overwrite64
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -873,7 +1341,7 @@ partial41:
 	VZEROUPPER
 	RET
 
-overwrite43:
+overwrite64:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -898,13 +1366,13 @@ TEXT ·gemmDirect4x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
+	LEAQ       (R9)(R9*2), R11
 	MOVQ       BX, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
@@ -931,30 +1399,30 @@ TEXT ·gemmDirect4x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R12
 	KMOVW      R12, K2
 	TESTQ      AX, AX
-	JZ         end44
+	JZ         end65
 
-loop45:
+loop66:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	ADDQ             R10, DX
-	ADDQ             R9, CX
+	ADDQ             R8, DX
+	ADDQ             R10, CX
 	DECQ             AX
-	JNZ              loop45
+	JNZ              loop66
 
-end44:
+end65:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial46
+	JLT     partial67
 	TESTB   AL, AL
-	JZ      full47
+	JZ      full68
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -977,7 +1445,7 @@ end44:
 	VZEROUPPER
 	RET
 
-full47:
+full68:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -992,9 +1460,9 @@ full47:
 	VZEROUPPER
 	RET
 
-partial46:
+partial67:
 	TESTB   AL, AL
-	JZ      overwrite48
+	JZ      overwrite69
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -1017,7 +1485,225 @@ partial46:
 	VZEROUPPER
 	RET
 
-overwrite48:
+overwrite69:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking4x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking4x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest71
+
+loop72:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 16(CX), Z30, Z0
+	VFMADD231PS.BCST 16(CX), Z31, Z1
+	VFMADD231PS.BCST 20(CX), Z30, Z2
+	VFMADD231PS.BCST 20(CX), Z31, Z3
+	VFMADD231PS.BCST 24(CX), Z30, Z4
+	VFMADD231PS.BCST 24(CX), Z31, Z5
+	VFMADD231PS.BCST 28(CX), Z30, Z6
+	VFMADD231PS.BCST 28(CX), Z31, Z7
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 32(CX), Z28, Z0
+	VFMADD231PS.BCST 32(CX), Z29, Z1
+	VFMADD231PS.BCST 36(CX), Z28, Z2
+	VFMADD231PS.BCST 36(CX), Z29, Z3
+	VFMADD231PS.BCST 40(CX), Z28, Z4
+	VFMADD231PS.BCST 40(CX), Z29, Z5
+	VFMADD231PS.BCST 44(CX), Z28, Z6
+	VFMADD231PS.BCST 44(CX), Z29, Z7
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 48(CX), Z30, Z0
+	VFMADD231PS.BCST 48(CX), Z31, Z1
+	VFMADD231PS.BCST 52(CX), Z30, Z2
+	VFMADD231PS.BCST 52(CX), Z31, Z3
+	VFMADD231PS.BCST 56(CX), Z30, Z4
+	VFMADD231PS.BCST 56(CX), Z31, Z5
+	VFMADD231PS.BCST 60(CX), Z30, Z6
+	VFMADD231PS.BCST 60(CX), Z31, Z7
+	ADDQ             $+64, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop72
+
+rest71:
+	TESTQ AX, AX
+	JZ    end70
+
+loop73:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	ADDQ             $+16, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop73
+
+end70:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial74
+	TESTB   AL, AL
+	JZ      full75
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	VZEROUPPER
+	RET
+
+full75:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VZEROUPPER
+	RET
+
+partial74:
+	TESTB   AL, AL
+	JZ      overwrite76
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite76:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -1076,9 +1762,9 @@ TEXT ·gemmPacked5x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest50
+	JZ         rest78
 
-loop51:
+loop79:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -1130,13 +1816,13 @@ loop51:
 	ADDQ             $+80, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop51
+	JNZ              loop79
 
-rest50:
+rest78:
 	TESTQ AX, AX
-	JZ    end49
+	JZ    end77
 
-loop52:
+loop80:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -1152,14 +1838,14 @@ loop52:
 	ADDQ             $+20, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop52
+	JNZ              loop80
 
-end49:
+end77:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial53
+	JLT     partial81
 	TESTB   AL, AL
-	JZ      full54
+	JZ      full82
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -1187,7 +1873,7 @@ end49:
 	VZEROUPPER
 	RET
 
-full54:
+full82:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -1205,9 +1891,9 @@ full54:
 	VZEROUPPER
 	RET
 
-partial53:
+partial81:
 	TESTB   AL, AL
-	JZ      overwrite55
+	JZ      overwrite83
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -1235,7 +1921,7 @@ partial53:
 	VZEROUPPER
 	RET
 
-overwrite55:
+overwrite83:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -1263,13 +1949,13 @@ TEXT ·gemmDirect5x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
+	LEAQ       (R9)(R9*2), R11
 	MOVQ       BX, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
@@ -1301,32 +1987,32 @@ TEXT ·gemmDirect5x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R12
 	KMOVW      R12, K2
 	TESTQ      AX, AX
-	JZ         end56
+	JZ         end84
 
-loop57:
+loop85:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
-	ADDQ             R10, DX
-	ADDQ             R9, CX
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
+	ADDQ             R8, DX
+	ADDQ             R10, CX
 	DECQ             AX
-	JNZ              loop57
+	JNZ              loop85
 
-end56:
+end84:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial58
+	JLT     partial86
 	TESTB   AL, AL
-	JZ      full59
+	JZ      full87
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -1354,7 +2040,7 @@ end56:
 	VZEROUPPER
 	RET
 
-full59:
+full87:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -1372,9 +2058,9 @@ full59:
 	VZEROUPPER
 	RET
 
-partial58:
+partial86:
 	TESTB   AL, AL
-	JZ      overwrite60
+	JZ      overwrite88
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -1402,7 +2088,256 @@ partial58:
 	VZEROUPPER
 	RET
 
-overwrite60:
+overwrite88:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking5x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking5x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest90
+
+loop91:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 20(CX), Z30, Z0
+	VFMADD231PS.BCST 20(CX), Z31, Z1
+	VFMADD231PS.BCST 24(CX), Z30, Z2
+	VFMADD231PS.BCST 24(CX), Z31, Z3
+	VFMADD231PS.BCST 28(CX), Z30, Z4
+	VFMADD231PS.BCST 28(CX), Z31, Z5
+	VFMADD231PS.BCST 32(CX), Z30, Z6
+	VFMADD231PS.BCST 32(CX), Z31, Z7
+	VFMADD231PS.BCST 36(CX), Z30, Z8
+	VFMADD231PS.BCST 36(CX), Z31, Z9
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 40(CX), Z28, Z0
+	VFMADD231PS.BCST 40(CX), Z29, Z1
+	VFMADD231PS.BCST 44(CX), Z28, Z2
+	VFMADD231PS.BCST 44(CX), Z29, Z3
+	VFMADD231PS.BCST 48(CX), Z28, Z4
+	VFMADD231PS.BCST 48(CX), Z29, Z5
+	VFMADD231PS.BCST 52(CX), Z28, Z6
+	VFMADD231PS.BCST 52(CX), Z29, Z7
+	VFMADD231PS.BCST 56(CX), Z28, Z8
+	VFMADD231PS.BCST 56(CX), Z29, Z9
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 60(CX), Z30, Z0
+	VFMADD231PS.BCST 60(CX), Z31, Z1
+	VFMADD231PS.BCST 64(CX), Z30, Z2
+	VFMADD231PS.BCST 64(CX), Z31, Z3
+	VFMADD231PS.BCST 68(CX), Z30, Z4
+	VFMADD231PS.BCST 68(CX), Z31, Z5
+	VFMADD231PS.BCST 72(CX), Z30, Z6
+	VFMADD231PS.BCST 72(CX), Z31, Z7
+	VFMADD231PS.BCST 76(CX), Z30, Z8
+	VFMADD231PS.BCST 76(CX), Z31, Z9
+	ADDQ             $+80, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop91
+
+rest90:
+	TESTQ AX, AX
+	JZ    end89
+
+loop92:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	ADDQ             $+20, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop92
+
+end89:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial93
+	TESTB   AL, AL
+	JZ      full94
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	VZEROUPPER
+	RET
+
+full94:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	VZEROUPPER
+	RET
+
+partial93:
+	TESTB   AL, AL
+	JZ      overwrite95
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite95:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -1469,9 +2404,9 @@ TEXT ·gemmPacked6x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest62
+	JZ         rest97
 
-loop63:
+loop98:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -1531,13 +2466,13 @@ loop63:
 	ADDQ             $+96, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop63
+	JNZ              loop98
 
-rest62:
+rest97:
 	TESTQ AX, AX
-	JZ    end61
+	JZ    end96
 
-loop64:
+loop99:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -1555,14 +2490,14 @@ loop64:
 	ADDQ             $+24, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop64
+	JNZ              loop99
 
-end61:
+end96:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial65
+	JLT     partial100
 	TESTB   AL, AL
-	JZ      full66
+	JZ      full101
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -1595,7 +2530,7 @@ end61:
 	VZEROUPPER
 	RET
 
-full66:
+full101:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -1616,9 +2551,9 @@ full66:
 	VZEROUPPER
 	RET
 
-partial65:
+partial100:
 	TESTB   AL, AL
-	JZ      overwrite67
+	JZ      overwrite102
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -1651,7 +2586,7 @@ partial65:
 	VZEROUPPER
 	RET
 
-overwrite67:
+overwrite102:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -1682,15 +2617,15 @@ TEXT ·gemmDirect6x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
 	MOVQ       BX, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -1727,35 +2662,35 @@ TEXT ·gemmDirect6x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R13
 	KMOVW      R13, K2
 	TESTQ      AX, AX
-	JZ         end68
+	JZ         end103
 
-loop69:
+loop104:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
 	DECQ             AX
-	JNZ              loop69
+	JNZ              loop104
 
-end68:
+end103:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial70
+	JLT     partial105
 	TESTB   AL, AL
-	JZ      full71
+	JZ      full106
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -1788,7 +2723,7 @@ end68:
 	VZEROUPPER
 	RET
 
-full71:
+full106:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -1809,9 +2744,9 @@ full71:
 	VZEROUPPER
 	RET
 
-partial70:
+partial105:
 	TESTB   AL, AL
-	JZ      overwrite72
+	JZ      overwrite107
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -1844,7 +2779,287 @@ partial70:
 	VZEROUPPER
 	RET
 
-overwrite72:
+overwrite107:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking6x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking6x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest109
+
+loop110:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 24(CX), Z30, Z0
+	VFMADD231PS.BCST 24(CX), Z31, Z1
+	VFMADD231PS.BCST 28(CX), Z30, Z2
+	VFMADD231PS.BCST 28(CX), Z31, Z3
+	VFMADD231PS.BCST 32(CX), Z30, Z4
+	VFMADD231PS.BCST 32(CX), Z31, Z5
+	VFMADD231PS.BCST 36(CX), Z30, Z6
+	VFMADD231PS.BCST 36(CX), Z31, Z7
+	VFMADD231PS.BCST 40(CX), Z30, Z8
+	VFMADD231PS.BCST 40(CX), Z31, Z9
+	VFMADD231PS.BCST 44(CX), Z30, Z10
+	VFMADD231PS.BCST 44(CX), Z31, Z11
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 48(CX), Z28, Z0
+	VFMADD231PS.BCST 48(CX), Z29, Z1
+	VFMADD231PS.BCST 52(CX), Z28, Z2
+	VFMADD231PS.BCST 52(CX), Z29, Z3
+	VFMADD231PS.BCST 56(CX), Z28, Z4
+	VFMADD231PS.BCST 56(CX), Z29, Z5
+	VFMADD231PS.BCST 60(CX), Z28, Z6
+	VFMADD231PS.BCST 60(CX), Z29, Z7
+	VFMADD231PS.BCST 64(CX), Z28, Z8
+	VFMADD231PS.BCST 64(CX), Z29, Z9
+	VFMADD231PS.BCST 68(CX), Z28, Z10
+	VFMADD231PS.BCST 68(CX), Z29, Z11
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 72(CX), Z30, Z0
+	VFMADD231PS.BCST 72(CX), Z31, Z1
+	VFMADD231PS.BCST 76(CX), Z30, Z2
+	VFMADD231PS.BCST 76(CX), Z31, Z3
+	VFMADD231PS.BCST 80(CX), Z30, Z4
+	VFMADD231PS.BCST 80(CX), Z31, Z5
+	VFMADD231PS.BCST 84(CX), Z30, Z6
+	VFMADD231PS.BCST 84(CX), Z31, Z7
+	VFMADD231PS.BCST 88(CX), Z30, Z8
+	VFMADD231PS.BCST 88(CX), Z31, Z9
+	VFMADD231PS.BCST 92(CX), Z30, Z10
+	VFMADD231PS.BCST 92(CX), Z31, Z11
+	ADDQ             $+96, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop110
+
+rest109:
+	TESTQ AX, AX
+	JZ    end108
+
+loop111:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	ADDQ             $+24, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop111
+
+end108:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial112
+	TESTB   AL, AL
+	JZ      full113
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	VZEROUPPER
+	RET
+
+full113:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	VZEROUPPER
+	RET
+
+partial112:
+	TESTB   AL, AL
+	JZ      overwrite114
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite114:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -1919,9 +3134,9 @@ TEXT ·gemmPacked7x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest74
+	JZ         rest116
 
-loop75:
+loop117:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -1989,13 +3204,13 @@ loop75:
 	ADDQ             $+112, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop75
+	JNZ              loop117
 
-rest74:
+rest116:
 	TESTQ AX, AX
-	JZ    end73
+	JZ    end115
 
-loop76:
+loop118:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -2015,14 +3230,14 @@ loop76:
 	ADDQ             $+28, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop76
+	JNZ              loop118
 
-end73:
+end115:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial77
+	JLT     partial119
 	TESTB   AL, AL
-	JZ      full78
+	JZ      full120
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -2060,7 +3275,7 @@ end73:
 	VZEROUPPER
 	RET
 
-full78:
+full120:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -2084,9 +3299,9 @@ full78:
 	VZEROUPPER
 	RET
 
-partial77:
+partial119:
 	TESTB   AL, AL
-	JZ      overwrite79
+	JZ      overwrite121
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -2124,7 +3339,7 @@ partial77:
 	VZEROUPPER
 	RET
 
-overwrite79:
+overwrite121:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -2158,15 +3373,15 @@ TEXT ·gemmDirect7x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
 	MOVQ       BX, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -2208,37 +3423,37 @@ TEXT ·gemmDirect7x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R13
 	KMOVW      R13, K2
 	TESTQ      AX, AX
-	JZ         end80
+	JZ         end122
 
-loop81:
+loop123:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	VFMADD231PS.BCST (R12)(R8*1), Z28, Z12
-	VFMADD231PS.BCST (R12)(R8*1), Z29, Z13
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
+	VFMADD231PS.BCST (R12)(R9*1), Z28, Z12
+	VFMADD231PS.BCST (R12)(R9*1), Z29, Z13
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
 	DECQ             AX
-	JNZ              loop81
+	JNZ              loop123
 
-end80:
+end122:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial82
+	JLT     partial124
 	TESTB   AL, AL
-	JZ      full83
+	JZ      full125
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -2276,7 +3491,7 @@ end80:
 	VZEROUPPER
 	RET
 
-full83:
+full125:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -2300,9 +3515,9 @@ full83:
 	VZEROUPPER
 	RET
 
-partial82:
+partial124:
 	TESTB   AL, AL
-	JZ      overwrite84
+	JZ      overwrite126
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -2340,7 +3555,318 @@ partial82:
 	VZEROUPPER
 	RET
 
-overwrite84:
+overwrite126:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking7x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking7x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest128
+
+loop129:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 28(CX), Z30, Z0
+	VFMADD231PS.BCST 28(CX), Z31, Z1
+	VFMADD231PS.BCST 32(CX), Z30, Z2
+	VFMADD231PS.BCST 32(CX), Z31, Z3
+	VFMADD231PS.BCST 36(CX), Z30, Z4
+	VFMADD231PS.BCST 36(CX), Z31, Z5
+	VFMADD231PS.BCST 40(CX), Z30, Z6
+	VFMADD231PS.BCST 40(CX), Z31, Z7
+	VFMADD231PS.BCST 44(CX), Z30, Z8
+	VFMADD231PS.BCST 44(CX), Z31, Z9
+	VFMADD231PS.BCST 48(CX), Z30, Z10
+	VFMADD231PS.BCST 48(CX), Z31, Z11
+	VFMADD231PS.BCST 52(CX), Z30, Z12
+	VFMADD231PS.BCST 52(CX), Z31, Z13
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 56(CX), Z28, Z0
+	VFMADD231PS.BCST 56(CX), Z29, Z1
+	VFMADD231PS.BCST 60(CX), Z28, Z2
+	VFMADD231PS.BCST 60(CX), Z29, Z3
+	VFMADD231PS.BCST 64(CX), Z28, Z4
+	VFMADD231PS.BCST 64(CX), Z29, Z5
+	VFMADD231PS.BCST 68(CX), Z28, Z6
+	VFMADD231PS.BCST 68(CX), Z29, Z7
+	VFMADD231PS.BCST 72(CX), Z28, Z8
+	VFMADD231PS.BCST 72(CX), Z29, Z9
+	VFMADD231PS.BCST 76(CX), Z28, Z10
+	VFMADD231PS.BCST 76(CX), Z29, Z11
+	VFMADD231PS.BCST 80(CX), Z28, Z12
+	VFMADD231PS.BCST 80(CX), Z29, Z13
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 84(CX), Z30, Z0
+	VFMADD231PS.BCST 84(CX), Z31, Z1
+	VFMADD231PS.BCST 88(CX), Z30, Z2
+	VFMADD231PS.BCST 88(CX), Z31, Z3
+	VFMADD231PS.BCST 92(CX), Z30, Z4
+	VFMADD231PS.BCST 92(CX), Z31, Z5
+	VFMADD231PS.BCST 96(CX), Z30, Z6
+	VFMADD231PS.BCST 96(CX), Z31, Z7
+	VFMADD231PS.BCST 100(CX), Z30, Z8
+	VFMADD231PS.BCST 100(CX), Z31, Z9
+	VFMADD231PS.BCST 104(CX), Z30, Z10
+	VFMADD231PS.BCST 104(CX), Z31, Z11
+	VFMADD231PS.BCST 108(CX), Z30, Z12
+	VFMADD231PS.BCST 108(CX), Z31, Z13
+	ADDQ             $+112, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop129
+
+rest128:
+	TESTQ AX, AX
+	JZ    end127
+
+loop130:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	ADDQ             $+28, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop130
+
+end127:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial131
+	TESTB   AL, AL
+	JZ      full132
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, Z12
+	VMOVUPS Z12, (BX)
+	VADDPS  64(BX), Z13, Z13
+	VMOVUPS Z13, 64(BX)
+	VZEROUPPER
+	RET
+
+full132:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VZEROUPPER
+	RET
+
+partial131:
+	TESTB   AL, AL
+	JZ      overwrite133
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, K1, Z12
+	VMOVUPS Z12, K1, (BX)
+	VADDPS  64(BX), Z13, K2, Z13
+	VMOVUPS Z13, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite133:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -2423,9 +3949,9 @@ TEXT ·gemmPacked8x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest86
+	JZ         rest135
 
-loop87:
+loop136:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -2501,13 +4027,13 @@ loop87:
 	ADDQ             $+128, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop87
+	JNZ              loop136
 
-rest86:
+rest135:
 	TESTQ AX, AX
-	JZ    end85
+	JZ    end134
 
-loop88:
+loop137:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -2529,14 +4055,14 @@ loop88:
 	ADDQ             $+32, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop88
+	JNZ              loop137
 
-end85:
+end134:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial89
+	JLT     partial138
 	TESTB   AL, AL
-	JZ      full90
+	JZ      full139
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -2579,7 +4105,7 @@ end85:
 	VZEROUPPER
 	RET
 
-full90:
+full139:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -2606,9 +4132,9 @@ full90:
 	VZEROUPPER
 	RET
 
-partial89:
+partial138:
 	TESTB   AL, AL
-	JZ      overwrite91
+	JZ      overwrite140
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -2651,7 +4177,7 @@ partial89:
 	VZEROUPPER
 	RET
 
-overwrite91:
+overwrite140:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -2688,15 +4214,15 @@ TEXT ·gemmDirect8x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
 	MOVQ       BX, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -2743,39 +4269,39 @@ TEXT ·gemmDirect8x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R13
 	KMOVW      R13, K2
 	TESTQ      AX, AX
-	JZ         end92
+	JZ         end141
 
-loop93:
+loop142:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	VFMADD231PS.BCST (R12)(R8*1), Z28, Z12
-	VFMADD231PS.BCST (R12)(R8*1), Z29, Z13
-	VFMADD231PS.BCST (R12)(R8*2), Z28, Z14
-	VFMADD231PS.BCST (R12)(R8*2), Z29, Z15
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
+	VFMADD231PS.BCST (R12)(R9*1), Z28, Z12
+	VFMADD231PS.BCST (R12)(R9*1), Z29, Z13
+	VFMADD231PS.BCST (R12)(R9*2), Z28, Z14
+	VFMADD231PS.BCST (R12)(R9*2), Z29, Z15
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
 	DECQ             AX
-	JNZ              loop93
+	JNZ              loop142
 
-end92:
+end141:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial94
+	JLT     partial143
 	TESTB   AL, AL
-	JZ      full95
+	JZ      full144
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -2818,7 +4344,7 @@ end92:
 	VZEROUPPER
 	RET
 
-full95:
+full144:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -2845,9 +4371,9 @@ full95:
 	VZEROUPPER
 	RET
 
-partial94:
+partial143:
 	TESTB   AL, AL
-	JZ      overwrite96
+	JZ      overwrite145
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -2890,7 +4416,349 @@ partial94:
 	VZEROUPPER
 	RET
 
-overwrite96:
+overwrite145:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking8x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking8x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest147
+
+loop148:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 32(CX), Z30, Z0
+	VFMADD231PS.BCST 32(CX), Z31, Z1
+	VFMADD231PS.BCST 36(CX), Z30, Z2
+	VFMADD231PS.BCST 36(CX), Z31, Z3
+	VFMADD231PS.BCST 40(CX), Z30, Z4
+	VFMADD231PS.BCST 40(CX), Z31, Z5
+	VFMADD231PS.BCST 44(CX), Z30, Z6
+	VFMADD231PS.BCST 44(CX), Z31, Z7
+	VFMADD231PS.BCST 48(CX), Z30, Z8
+	VFMADD231PS.BCST 48(CX), Z31, Z9
+	VFMADD231PS.BCST 52(CX), Z30, Z10
+	VFMADD231PS.BCST 52(CX), Z31, Z11
+	VFMADD231PS.BCST 56(CX), Z30, Z12
+	VFMADD231PS.BCST 56(CX), Z31, Z13
+	VFMADD231PS.BCST 60(CX), Z30, Z14
+	VFMADD231PS.BCST 60(CX), Z31, Z15
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 64(CX), Z28, Z0
+	VFMADD231PS.BCST 64(CX), Z29, Z1
+	VFMADD231PS.BCST 68(CX), Z28, Z2
+	VFMADD231PS.BCST 68(CX), Z29, Z3
+	VFMADD231PS.BCST 72(CX), Z28, Z4
+	VFMADD231PS.BCST 72(CX), Z29, Z5
+	VFMADD231PS.BCST 76(CX), Z28, Z6
+	VFMADD231PS.BCST 76(CX), Z29, Z7
+	VFMADD231PS.BCST 80(CX), Z28, Z8
+	VFMADD231PS.BCST 80(CX), Z29, Z9
+	VFMADD231PS.BCST 84(CX), Z28, Z10
+	VFMADD231PS.BCST 84(CX), Z29, Z11
+	VFMADD231PS.BCST 88(CX), Z28, Z12
+	VFMADD231PS.BCST 88(CX), Z29, Z13
+	VFMADD231PS.BCST 92(CX), Z28, Z14
+	VFMADD231PS.BCST 92(CX), Z29, Z15
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 96(CX), Z30, Z0
+	VFMADD231PS.BCST 96(CX), Z31, Z1
+	VFMADD231PS.BCST 100(CX), Z30, Z2
+	VFMADD231PS.BCST 100(CX), Z31, Z3
+	VFMADD231PS.BCST 104(CX), Z30, Z4
+	VFMADD231PS.BCST 104(CX), Z31, Z5
+	VFMADD231PS.BCST 108(CX), Z30, Z6
+	VFMADD231PS.BCST 108(CX), Z31, Z7
+	VFMADD231PS.BCST 112(CX), Z30, Z8
+	VFMADD231PS.BCST 112(CX), Z31, Z9
+	VFMADD231PS.BCST 116(CX), Z30, Z10
+	VFMADD231PS.BCST 116(CX), Z31, Z11
+	VFMADD231PS.BCST 120(CX), Z30, Z12
+	VFMADD231PS.BCST 120(CX), Z31, Z13
+	VFMADD231PS.BCST 124(CX), Z30, Z14
+	VFMADD231PS.BCST 124(CX), Z31, Z15
+	ADDQ             $+128, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop148
+
+rest147:
+	TESTQ AX, AX
+	JZ    end146
+
+loop149:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	ADDQ             $+32, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop149
+
+end146:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial150
+	TESTB   AL, AL
+	JZ      full151
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, Z12
+	VMOVUPS Z12, (BX)
+	VADDPS  64(BX), Z13, Z13
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, Z14
+	VMOVUPS Z14, (BX)
+	VADDPS  64(BX), Z15, Z15
+	VMOVUPS Z15, 64(BX)
+	VZEROUPPER
+	RET
+
+full151:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	VZEROUPPER
+	RET
+
+partial150:
+	TESTB   AL, AL
+	JZ      overwrite152
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, K1, Z12
+	VMOVUPS Z12, K1, (BX)
+	VADDPS  64(BX), Z13, K2, Z13
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, K1, Z14
+	VMOVUPS Z14, K1, (BX)
+	VADDPS  64(BX), Z15, K2, Z15
+	VMOVUPS Z15, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite152:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -2981,9 +4849,9 @@ TEXT ·gemmPacked9x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest98
+	JZ         rest154
 
-loop99:
+loop155:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -3067,13 +4935,13 @@ loop99:
 	ADDQ             $+144, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop99
+	JNZ              loop155
 
-rest98:
+rest154:
 	TESTQ AX, AX
-	JZ    end97
+	JZ    end153
 
-loop100:
+loop156:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -3097,14 +4965,14 @@ loop100:
 	ADDQ             $+36, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop100
+	JNZ              loop156
 
-end97:
+end153:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial101
+	JLT     partial157
 	TESTB   AL, AL
-	JZ      full102
+	JZ      full158
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -3152,7 +5020,7 @@ end97:
 	VZEROUPPER
 	RET
 
-full102:
+full158:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -3182,9 +5050,9 @@ full102:
 	VZEROUPPER
 	RET
 
-partial101:
+partial157:
 	TESTB   AL, AL
-	JZ      overwrite103
+	JZ      overwrite159
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -3232,7 +5100,7 @@ partial101:
 	VZEROUPPER
 	RET
 
-overwrite103:
+overwrite159:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -3272,15 +5140,15 @@ TEXT ·gemmDirect9x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
 	MOVQ       BX, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -3332,41 +5200,41 @@ TEXT ·gemmDirect9x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R13
 	KMOVW      R13, K2
 	TESTQ      AX, AX
-	JZ         end104
+	JZ         end160
 
-loop105:
+loop161:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	VFMADD231PS.BCST (R12)(R8*1), Z28, Z12
-	VFMADD231PS.BCST (R12)(R8*1), Z29, Z13
-	VFMADD231PS.BCST (R12)(R8*2), Z28, Z14
-	VFMADD231PS.BCST (R12)(R8*2), Z29, Z15
+	VFMADD231PS.BCST (R12)(R9*1), Z28, Z12
+	VFMADD231PS.BCST (R12)(R9*1), Z29, Z13
+	VFMADD231PS.BCST (R12)(R9*2), Z28, Z14
+	VFMADD231PS.BCST (R12)(R9*2), Z29, Z15
 	VFMADD231PS.BCST (R12)(R11*1), Z28, Z16
 	VFMADD231PS.BCST (R12)(R11*1), Z29, Z17
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
 	DECQ             AX
-	JNZ              loop105
+	JNZ              loop161
 
-end104:
+end160:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial106
+	JLT     partial162
 	TESTB   AL, AL
-	JZ      full107
+	JZ      full163
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -3414,7 +5282,7 @@ end104:
 	VZEROUPPER
 	RET
 
-full107:
+full163:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -3444,9 +5312,9 @@ full107:
 	VZEROUPPER
 	RET
 
-partial106:
+partial162:
 	TESTB   AL, AL
-	JZ      overwrite108
+	JZ      overwrite164
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -3494,7 +5362,380 @@ partial106:
 	VZEROUPPER
 	RET
 
-overwrite108:
+overwrite164:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking9x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking9x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest166
+
+loop167:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 36(CX), Z30, Z0
+	VFMADD231PS.BCST 36(CX), Z31, Z1
+	VFMADD231PS.BCST 40(CX), Z30, Z2
+	VFMADD231PS.BCST 40(CX), Z31, Z3
+	VFMADD231PS.BCST 44(CX), Z30, Z4
+	VFMADD231PS.BCST 44(CX), Z31, Z5
+	VFMADD231PS.BCST 48(CX), Z30, Z6
+	VFMADD231PS.BCST 48(CX), Z31, Z7
+	VFMADD231PS.BCST 52(CX), Z30, Z8
+	VFMADD231PS.BCST 52(CX), Z31, Z9
+	VFMADD231PS.BCST 56(CX), Z30, Z10
+	VFMADD231PS.BCST 56(CX), Z31, Z11
+	VFMADD231PS.BCST 60(CX), Z30, Z12
+	VFMADD231PS.BCST 60(CX), Z31, Z13
+	VFMADD231PS.BCST 64(CX), Z30, Z14
+	VFMADD231PS.BCST 64(CX), Z31, Z15
+	VFMADD231PS.BCST 68(CX), Z30, Z16
+	VFMADD231PS.BCST 68(CX), Z31, Z17
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 72(CX), Z28, Z0
+	VFMADD231PS.BCST 72(CX), Z29, Z1
+	VFMADD231PS.BCST 76(CX), Z28, Z2
+	VFMADD231PS.BCST 76(CX), Z29, Z3
+	VFMADD231PS.BCST 80(CX), Z28, Z4
+	VFMADD231PS.BCST 80(CX), Z29, Z5
+	VFMADD231PS.BCST 84(CX), Z28, Z6
+	VFMADD231PS.BCST 84(CX), Z29, Z7
+	VFMADD231PS.BCST 88(CX), Z28, Z8
+	VFMADD231PS.BCST 88(CX), Z29, Z9
+	VFMADD231PS.BCST 92(CX), Z28, Z10
+	VFMADD231PS.BCST 92(CX), Z29, Z11
+	VFMADD231PS.BCST 96(CX), Z28, Z12
+	VFMADD231PS.BCST 96(CX), Z29, Z13
+	VFMADD231PS.BCST 100(CX), Z28, Z14
+	VFMADD231PS.BCST 100(CX), Z29, Z15
+	VFMADD231PS.BCST 104(CX), Z28, Z16
+	VFMADD231PS.BCST 104(CX), Z29, Z17
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 108(CX), Z30, Z0
+	VFMADD231PS.BCST 108(CX), Z31, Z1
+	VFMADD231PS.BCST 112(CX), Z30, Z2
+	VFMADD231PS.BCST 112(CX), Z31, Z3
+	VFMADD231PS.BCST 116(CX), Z30, Z4
+	VFMADD231PS.BCST 116(CX), Z31, Z5
+	VFMADD231PS.BCST 120(CX), Z30, Z6
+	VFMADD231PS.BCST 120(CX), Z31, Z7
+	VFMADD231PS.BCST 124(CX), Z30, Z8
+	VFMADD231PS.BCST 124(CX), Z31, Z9
+	VFMADD231PS.BCST 128(CX), Z30, Z10
+	VFMADD231PS.BCST 128(CX), Z31, Z11
+	VFMADD231PS.BCST 132(CX), Z30, Z12
+	VFMADD231PS.BCST 132(CX), Z31, Z13
+	VFMADD231PS.BCST 136(CX), Z30, Z14
+	VFMADD231PS.BCST 136(CX), Z31, Z15
+	VFMADD231PS.BCST 140(CX), Z30, Z16
+	VFMADD231PS.BCST 140(CX), Z31, Z17
+	ADDQ             $+144, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop167
+
+rest166:
+	TESTQ AX, AX
+	JZ    end165
+
+loop168:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	ADDQ             $+36, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop168
+
+end165:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial169
+	TESTB   AL, AL
+	JZ      full170
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, Z12
+	VMOVUPS Z12, (BX)
+	VADDPS  64(BX), Z13, Z13
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, Z14
+	VMOVUPS Z14, (BX)
+	VADDPS  64(BX), Z15, Z15
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, Z16
+	VMOVUPS Z16, (BX)
+	VADDPS  64(BX), Z17, Z17
+	VMOVUPS Z17, 64(BX)
+	VZEROUPPER
+	RET
+
+full170:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, (BX)
+	VMOVUPS Z17, 64(BX)
+	VZEROUPPER
+	RET
+
+partial169:
+	TESTB   AL, AL
+	JZ      overwrite171
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, K1, Z12
+	VMOVUPS Z12, K1, (BX)
+	VADDPS  64(BX), Z13, K2, Z13
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, K1, Z14
+	VMOVUPS Z14, K1, (BX)
+	VADDPS  64(BX), Z15, K2, Z15
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, K1, Z16
+	VMOVUPS Z16, K1, (BX)
+	VADDPS  64(BX), Z17, K2, Z17
+	VMOVUPS Z17, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite171:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -3593,9 +5834,9 @@ TEXT ·gemmPacked10x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest110
+	JZ         rest173
 
-loop111:
+loop174:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -3687,13 +5928,13 @@ loop111:
 	ADDQ             $+160, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop111
+	JNZ              loop174
 
-rest110:
+rest173:
 	TESTQ AX, AX
-	JZ    end109
+	JZ    end172
 
-loop112:
+loop175:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -3719,14 +5960,14 @@ loop112:
 	ADDQ             $+40, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop112
+	JNZ              loop175
 
-end109:
+end172:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial113
+	JLT     partial176
 	TESTB   AL, AL
-	JZ      full114
+	JZ      full177
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -3779,7 +6020,7 @@ end109:
 	VZEROUPPER
 	RET
 
-full114:
+full177:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -3812,9 +6053,9 @@ full114:
 	VZEROUPPER
 	RET
 
-partial113:
+partial176:
 	TESTB   AL, AL
-	JZ      overwrite115
+	JZ      overwrite178
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -3867,7 +6108,7 @@ partial113:
 	VZEROUPPER
 	RET
 
-overwrite115:
+overwrite178:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -3910,15 +6151,15 @@ TEXT ·gemmDirect10x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
 	MOVQ       BX, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -3975,43 +6216,43 @@ TEXT ·gemmDirect10x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R13
 	KMOVW      R13, K2
 	TESTQ      AX, AX
-	JZ         end116
+	JZ         end179
 
-loop117:
+loop180:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	VFMADD231PS.BCST (R12)(R8*1), Z28, Z12
-	VFMADD231PS.BCST (R12)(R8*1), Z29, Z13
-	VFMADD231PS.BCST (R12)(R8*2), Z28, Z14
-	VFMADD231PS.BCST (R12)(R8*2), Z29, Z15
+	VFMADD231PS.BCST (R12)(R9*1), Z28, Z12
+	VFMADD231PS.BCST (R12)(R9*1), Z29, Z13
+	VFMADD231PS.BCST (R12)(R9*2), Z28, Z14
+	VFMADD231PS.BCST (R12)(R9*2), Z29, Z15
 	VFMADD231PS.BCST (R12)(R11*1), Z28, Z16
 	VFMADD231PS.BCST (R12)(R11*1), Z29, Z17
-	VFMADD231PS.BCST (R12)(R8*4), Z28, Z18
-	VFMADD231PS.BCST (R12)(R8*4), Z29, Z19
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
+	VFMADD231PS.BCST (R12)(R9*4), Z28, Z18
+	VFMADD231PS.BCST (R12)(R9*4), Z29, Z19
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
 	DECQ             AX
-	JNZ              loop117
+	JNZ              loop180
 
-end116:
+end179:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial118
+	JLT     partial181
 	TESTB   AL, AL
-	JZ      full119
+	JZ      full182
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -4064,7 +6305,7 @@ end116:
 	VZEROUPPER
 	RET
 
-full119:
+full182:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -4097,9 +6338,9 @@ full119:
 	VZEROUPPER
 	RET
 
-partial118:
+partial181:
 	TESTB   AL, AL
-	JZ      overwrite120
+	JZ      overwrite183
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -4152,7 +6393,411 @@ partial118:
 	VZEROUPPER
 	RET
 
-overwrite120:
+overwrite183:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking10x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking10x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest185
+
+loop186:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 40(CX), Z30, Z0
+	VFMADD231PS.BCST 40(CX), Z31, Z1
+	VFMADD231PS.BCST 44(CX), Z30, Z2
+	VFMADD231PS.BCST 44(CX), Z31, Z3
+	VFMADD231PS.BCST 48(CX), Z30, Z4
+	VFMADD231PS.BCST 48(CX), Z31, Z5
+	VFMADD231PS.BCST 52(CX), Z30, Z6
+	VFMADD231PS.BCST 52(CX), Z31, Z7
+	VFMADD231PS.BCST 56(CX), Z30, Z8
+	VFMADD231PS.BCST 56(CX), Z31, Z9
+	VFMADD231PS.BCST 60(CX), Z30, Z10
+	VFMADD231PS.BCST 60(CX), Z31, Z11
+	VFMADD231PS.BCST 64(CX), Z30, Z12
+	VFMADD231PS.BCST 64(CX), Z31, Z13
+	VFMADD231PS.BCST 68(CX), Z30, Z14
+	VFMADD231PS.BCST 68(CX), Z31, Z15
+	VFMADD231PS.BCST 72(CX), Z30, Z16
+	VFMADD231PS.BCST 72(CX), Z31, Z17
+	VFMADD231PS.BCST 76(CX), Z30, Z18
+	VFMADD231PS.BCST 76(CX), Z31, Z19
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 80(CX), Z28, Z0
+	VFMADD231PS.BCST 80(CX), Z29, Z1
+	VFMADD231PS.BCST 84(CX), Z28, Z2
+	VFMADD231PS.BCST 84(CX), Z29, Z3
+	VFMADD231PS.BCST 88(CX), Z28, Z4
+	VFMADD231PS.BCST 88(CX), Z29, Z5
+	VFMADD231PS.BCST 92(CX), Z28, Z6
+	VFMADD231PS.BCST 92(CX), Z29, Z7
+	VFMADD231PS.BCST 96(CX), Z28, Z8
+	VFMADD231PS.BCST 96(CX), Z29, Z9
+	VFMADD231PS.BCST 100(CX), Z28, Z10
+	VFMADD231PS.BCST 100(CX), Z29, Z11
+	VFMADD231PS.BCST 104(CX), Z28, Z12
+	VFMADD231PS.BCST 104(CX), Z29, Z13
+	VFMADD231PS.BCST 108(CX), Z28, Z14
+	VFMADD231PS.BCST 108(CX), Z29, Z15
+	VFMADD231PS.BCST 112(CX), Z28, Z16
+	VFMADD231PS.BCST 112(CX), Z29, Z17
+	VFMADD231PS.BCST 116(CX), Z28, Z18
+	VFMADD231PS.BCST 116(CX), Z29, Z19
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 120(CX), Z30, Z0
+	VFMADD231PS.BCST 120(CX), Z31, Z1
+	VFMADD231PS.BCST 124(CX), Z30, Z2
+	VFMADD231PS.BCST 124(CX), Z31, Z3
+	VFMADD231PS.BCST 128(CX), Z30, Z4
+	VFMADD231PS.BCST 128(CX), Z31, Z5
+	VFMADD231PS.BCST 132(CX), Z30, Z6
+	VFMADD231PS.BCST 132(CX), Z31, Z7
+	VFMADD231PS.BCST 136(CX), Z30, Z8
+	VFMADD231PS.BCST 136(CX), Z31, Z9
+	VFMADD231PS.BCST 140(CX), Z30, Z10
+	VFMADD231PS.BCST 140(CX), Z31, Z11
+	VFMADD231PS.BCST 144(CX), Z30, Z12
+	VFMADD231PS.BCST 144(CX), Z31, Z13
+	VFMADD231PS.BCST 148(CX), Z30, Z14
+	VFMADD231PS.BCST 148(CX), Z31, Z15
+	VFMADD231PS.BCST 152(CX), Z30, Z16
+	VFMADD231PS.BCST 152(CX), Z31, Z17
+	VFMADD231PS.BCST 156(CX), Z30, Z18
+	VFMADD231PS.BCST 156(CX), Z31, Z19
+	ADDQ             $+160, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop186
+
+rest185:
+	TESTQ AX, AX
+	JZ    end184
+
+loop187:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	ADDQ             $+40, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop187
+
+end184:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial188
+	TESTB   AL, AL
+	JZ      full189
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, Z12
+	VMOVUPS Z12, (BX)
+	VADDPS  64(BX), Z13, Z13
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, Z14
+	VMOVUPS Z14, (BX)
+	VADDPS  64(BX), Z15, Z15
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, Z16
+	VMOVUPS Z16, (BX)
+	VADDPS  64(BX), Z17, Z17
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, Z18
+	VMOVUPS Z18, (BX)
+	VADDPS  64(BX), Z19, Z19
+	VMOVUPS Z19, 64(BX)
+	VZEROUPPER
+	RET
+
+full189:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, (BX)
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	VZEROUPPER
+	RET
+
+partial188:
+	TESTB   AL, AL
+	JZ      overwrite190
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, K1, Z12
+	VMOVUPS Z12, K1, (BX)
+	VADDPS  64(BX), Z13, K2, Z13
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, K1, Z14
+	VMOVUPS Z14, K1, (BX)
+	VADDPS  64(BX), Z15, K2, Z15
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, K1, Z16
+	VMOVUPS Z16, K1, (BX)
+	VADDPS  64(BX), Z17, K2, Z17
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, K1, Z18
+	VMOVUPS Z18, K1, (BX)
+	VADDPS  64(BX), Z19, K2, Z19
+	VMOVUPS Z19, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite190:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -4259,9 +6904,9 @@ TEXT ·gemmPacked11x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest122
+	JZ         rest192
 
-loop123:
+loop193:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -4361,13 +7006,13 @@ loop123:
 	ADDQ             $+176, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop123
+	JNZ              loop193
 
-rest122:
+rest192:
 	TESTQ AX, AX
-	JZ    end121
+	JZ    end191
 
-loop124:
+loop194:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -4395,14 +7040,14 @@ loop124:
 	ADDQ             $+44, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop124
+	JNZ              loop194
 
-end121:
+end191:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial125
+	JLT     partial195
 	TESTB   AL, AL
-	JZ      full126
+	JZ      full196
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -4460,7 +7105,7 @@ end121:
 	VZEROUPPER
 	RET
 
-full126:
+full196:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -4496,9 +7141,9 @@ full126:
 	VZEROUPPER
 	RET
 
-partial125:
+partial195:
 	TESTB   AL, AL
-	JZ      overwrite127
+	JZ      overwrite197
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -4556,7 +7201,7 @@ partial125:
 	VZEROUPPER
 	RET
 
-overwrite127:
+overwrite197:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -4602,17 +7247,17 @@ TEXT ·gemmDirect11x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
-	LEAQ       (R12)(R8*4), R13
-	ADDQ       R8, R13
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
+	LEAQ       (R12)(R9*4), R13
+	ADDQ       R9, R13
 	MOVQ       BX, R14
 	PREFETCHT0 (R14)
 	PREFETCHT0 64(R14)
@@ -4674,46 +7319,46 @@ TEXT ·gemmDirect11x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R14
 	KMOVW      R14, K2
 	TESTQ      AX, AX
-	JZ         end128
+	JZ         end198
 
-loop129:
+loop199:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	VFMADD231PS.BCST (R12)(R8*1), Z28, Z12
-	VFMADD231PS.BCST (R12)(R8*1), Z29, Z13
-	VFMADD231PS.BCST (R12)(R8*2), Z28, Z14
-	VFMADD231PS.BCST (R12)(R8*2), Z29, Z15
+	VFMADD231PS.BCST (R12)(R9*1), Z28, Z12
+	VFMADD231PS.BCST (R12)(R9*1), Z29, Z13
+	VFMADD231PS.BCST (R12)(R9*2), Z28, Z14
+	VFMADD231PS.BCST (R12)(R9*2), Z29, Z15
 	VFMADD231PS.BCST (R12)(R11*1), Z28, Z16
 	VFMADD231PS.BCST (R12)(R11*1), Z29, Z17
-	VFMADD231PS.BCST (R12)(R8*4), Z28, Z18
-	VFMADD231PS.BCST (R12)(R8*4), Z29, Z19
+	VFMADD231PS.BCST (R12)(R9*4), Z28, Z18
+	VFMADD231PS.BCST (R12)(R9*4), Z29, Z19
 	VFMADD231PS.BCST (R13), Z28, Z20
 	VFMADD231PS.BCST (R13), Z29, Z21
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
-	ADDQ             R9, R13
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
+	ADDQ             R10, R13
 	DECQ             AX
-	JNZ              loop129
+	JNZ              loop199
 
-end128:
+end198:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial130
+	JLT     partial200
 	TESTB   AL, AL
-	JZ      full131
+	JZ      full201
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -4771,7 +7416,7 @@ end128:
 	VZEROUPPER
 	RET
 
-full131:
+full201:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -4807,9 +7452,9 @@ full131:
 	VZEROUPPER
 	RET
 
-partial130:
+partial200:
 	TESTB   AL, AL
-	JZ      overwrite132
+	JZ      overwrite202
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -4867,7 +7512,442 @@ partial130:
 	VZEROUPPER
 	RET
 
-overwrite132:
+overwrite202:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking11x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking11x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest204
+
+loop205:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VFMADD231PS.BCST 40(CX), Z28, Z20
+	VFMADD231PS.BCST 40(CX), Z29, Z21
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 44(CX), Z30, Z0
+	VFMADD231PS.BCST 44(CX), Z31, Z1
+	VFMADD231PS.BCST 48(CX), Z30, Z2
+	VFMADD231PS.BCST 48(CX), Z31, Z3
+	VFMADD231PS.BCST 52(CX), Z30, Z4
+	VFMADD231PS.BCST 52(CX), Z31, Z5
+	VFMADD231PS.BCST 56(CX), Z30, Z6
+	VFMADD231PS.BCST 56(CX), Z31, Z7
+	VFMADD231PS.BCST 60(CX), Z30, Z8
+	VFMADD231PS.BCST 60(CX), Z31, Z9
+	VFMADD231PS.BCST 64(CX), Z30, Z10
+	VFMADD231PS.BCST 64(CX), Z31, Z11
+	VFMADD231PS.BCST 68(CX), Z30, Z12
+	VFMADD231PS.BCST 68(CX), Z31, Z13
+	VFMADD231PS.BCST 72(CX), Z30, Z14
+	VFMADD231PS.BCST 72(CX), Z31, Z15
+	VFMADD231PS.BCST 76(CX), Z30, Z16
+	VFMADD231PS.BCST 76(CX), Z31, Z17
+	VFMADD231PS.BCST 80(CX), Z30, Z18
+	VFMADD231PS.BCST 80(CX), Z31, Z19
+	VFMADD231PS.BCST 84(CX), Z30, Z20
+	VFMADD231PS.BCST 84(CX), Z31, Z21
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 88(CX), Z28, Z0
+	VFMADD231PS.BCST 88(CX), Z29, Z1
+	VFMADD231PS.BCST 92(CX), Z28, Z2
+	VFMADD231PS.BCST 92(CX), Z29, Z3
+	VFMADD231PS.BCST 96(CX), Z28, Z4
+	VFMADD231PS.BCST 96(CX), Z29, Z5
+	VFMADD231PS.BCST 100(CX), Z28, Z6
+	VFMADD231PS.BCST 100(CX), Z29, Z7
+	VFMADD231PS.BCST 104(CX), Z28, Z8
+	VFMADD231PS.BCST 104(CX), Z29, Z9
+	VFMADD231PS.BCST 108(CX), Z28, Z10
+	VFMADD231PS.BCST 108(CX), Z29, Z11
+	VFMADD231PS.BCST 112(CX), Z28, Z12
+	VFMADD231PS.BCST 112(CX), Z29, Z13
+	VFMADD231PS.BCST 116(CX), Z28, Z14
+	VFMADD231PS.BCST 116(CX), Z29, Z15
+	VFMADD231PS.BCST 120(CX), Z28, Z16
+	VFMADD231PS.BCST 120(CX), Z29, Z17
+	VFMADD231PS.BCST 124(CX), Z28, Z18
+	VFMADD231PS.BCST 124(CX), Z29, Z19
+	VFMADD231PS.BCST 128(CX), Z28, Z20
+	VFMADD231PS.BCST 128(CX), Z29, Z21
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 132(CX), Z30, Z0
+	VFMADD231PS.BCST 132(CX), Z31, Z1
+	VFMADD231PS.BCST 136(CX), Z30, Z2
+	VFMADD231PS.BCST 136(CX), Z31, Z3
+	VFMADD231PS.BCST 140(CX), Z30, Z4
+	VFMADD231PS.BCST 140(CX), Z31, Z5
+	VFMADD231PS.BCST 144(CX), Z30, Z6
+	VFMADD231PS.BCST 144(CX), Z31, Z7
+	VFMADD231PS.BCST 148(CX), Z30, Z8
+	VFMADD231PS.BCST 148(CX), Z31, Z9
+	VFMADD231PS.BCST 152(CX), Z30, Z10
+	VFMADD231PS.BCST 152(CX), Z31, Z11
+	VFMADD231PS.BCST 156(CX), Z30, Z12
+	VFMADD231PS.BCST 156(CX), Z31, Z13
+	VFMADD231PS.BCST 160(CX), Z30, Z14
+	VFMADD231PS.BCST 160(CX), Z31, Z15
+	VFMADD231PS.BCST 164(CX), Z30, Z16
+	VFMADD231PS.BCST 164(CX), Z31, Z17
+	VFMADD231PS.BCST 168(CX), Z30, Z18
+	VFMADD231PS.BCST 168(CX), Z31, Z19
+	VFMADD231PS.BCST 172(CX), Z30, Z20
+	VFMADD231PS.BCST 172(CX), Z31, Z21
+	ADDQ             $+176, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop205
+
+rest204:
+	TESTQ AX, AX
+	JZ    end203
+
+loop206:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VFMADD231PS.BCST 40(CX), Z28, Z20
+	VFMADD231PS.BCST 40(CX), Z29, Z21
+	ADDQ             $+44, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop206
+
+end203:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial207
+	TESTB   AL, AL
+	JZ      full208
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, Z12
+	VMOVUPS Z12, (BX)
+	VADDPS  64(BX), Z13, Z13
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, Z14
+	VMOVUPS Z14, (BX)
+	VADDPS  64(BX), Z15, Z15
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, Z16
+	VMOVUPS Z16, (BX)
+	VADDPS  64(BX), Z17, Z17
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, Z18
+	VMOVUPS Z18, (BX)
+	VADDPS  64(BX), Z19, Z19
+	VMOVUPS Z19, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z20, Z20
+	VMOVUPS Z20, (BX)
+	VADDPS  64(BX), Z21, Z21
+	VMOVUPS Z21, 64(BX)
+	VZEROUPPER
+	RET
+
+full208:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, (BX)
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z20, (BX)
+	VMOVUPS Z21, 64(BX)
+	VZEROUPPER
+	RET
+
+partial207:
+	TESTB   AL, AL
+	JZ      overwrite209
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, K1, Z12
+	VMOVUPS Z12, K1, (BX)
+	VADDPS  64(BX), Z13, K2, Z13
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, K1, Z14
+	VMOVUPS Z14, K1, (BX)
+	VADDPS  64(BX), Z15, K2, Z15
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, K1, Z16
+	VMOVUPS Z16, K1, (BX)
+	VADDPS  64(BX), Z17, K2, Z17
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, K1, Z18
+	VMOVUPS Z18, K1, (BX)
+	VADDPS  64(BX), Z19, K2, Z19
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z20, K1, Z20
+	VMOVUPS Z20, K1, (BX)
+	VADDPS  64(BX), Z21, K2, Z21
+	VMOVUPS Z21, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite209:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -4982,9 +8062,9 @@ TEXT ·gemmPacked12x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest134
+	JZ         rest211
 
-loop135:
+loop212:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -5092,13 +8172,13 @@ loop135:
 	ADDQ             $+192, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop135
+	JNZ              loop212
 
-rest134:
+rest211:
 	TESTQ AX, AX
-	JZ    end133
+	JZ    end210
 
-loop136:
+loop213:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -5128,14 +8208,14 @@ loop136:
 	ADDQ             $+48, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop136
+	JNZ              loop213
 
-end133:
+end210:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial137
+	JLT     partial214
 	TESTB   AL, AL
-	JZ      full138
+	JZ      full215
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -5198,7 +8278,7 @@ end133:
 	VZEROUPPER
 	RET
 
-full138:
+full215:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -5237,9 +8317,9 @@ full138:
 	VZEROUPPER
 	RET
 
-partial137:
+partial214:
 	TESTB   AL, AL
-	JZ      overwrite139
+	JZ      overwrite216
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -5302,7 +8382,7 @@ partial137:
 	VZEROUPPER
 	RET
 
-overwrite139:
+overwrite216:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -5351,17 +8431,17 @@ TEXT ·gemmDirect12x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
-	LEAQ       (R12)(R8*4), R13
-	ADDQ       R8, R13
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
+	LEAQ       (R12)(R9*4), R13
+	ADDQ       R9, R13
 	MOVQ       BX, R14
 	PREFETCHT0 (R14)
 	PREFETCHT0 64(R14)
@@ -5428,48 +8508,48 @@ TEXT ·gemmDirect12x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R14
 	KMOVW      R14, K2
 	TESTQ      AX, AX
-	JZ         end140
+	JZ         end217
 
-loop141:
+loop218:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	VFMADD231PS.BCST (R12)(R8*1), Z28, Z12
-	VFMADD231PS.BCST (R12)(R8*1), Z29, Z13
-	VFMADD231PS.BCST (R12)(R8*2), Z28, Z14
-	VFMADD231PS.BCST (R12)(R8*2), Z29, Z15
+	VFMADD231PS.BCST (R12)(R9*1), Z28, Z12
+	VFMADD231PS.BCST (R12)(R9*1), Z29, Z13
+	VFMADD231PS.BCST (R12)(R9*2), Z28, Z14
+	VFMADD231PS.BCST (R12)(R9*2), Z29, Z15
 	VFMADD231PS.BCST (R12)(R11*1), Z28, Z16
 	VFMADD231PS.BCST (R12)(R11*1), Z29, Z17
-	VFMADD231PS.BCST (R12)(R8*4), Z28, Z18
-	VFMADD231PS.BCST (R12)(R8*4), Z29, Z19
+	VFMADD231PS.BCST (R12)(R9*4), Z28, Z18
+	VFMADD231PS.BCST (R12)(R9*4), Z29, Z19
 	VFMADD231PS.BCST (R13), Z28, Z20
 	VFMADD231PS.BCST (R13), Z29, Z21
-	VFMADD231PS.BCST (R13)(R8*1), Z28, Z22
-	VFMADD231PS.BCST (R13)(R8*1), Z29, Z23
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
-	ADDQ             R9, R13
+	VFMADD231PS.BCST (R13)(R9*1), Z28, Z22
+	VFMADD231PS.BCST (R13)(R9*1), Z29, Z23
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
+	ADDQ             R10, R13
 	DECQ             AX
-	JNZ              loop141
+	JNZ              loop218
 
-end140:
+end217:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial142
+	JLT     partial219
 	TESTB   AL, AL
-	JZ      full143
+	JZ      full220
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -5532,7 +8612,7 @@ end140:
 	VZEROUPPER
 	RET
 
-full143:
+full220:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -5571,9 +8651,9 @@ full143:
 	VZEROUPPER
 	RET
 
-partial142:
+partial219:
 	TESTB   AL, AL
-	JZ      overwrite144
+	JZ      overwrite221
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -5636,7 +8716,473 @@ partial142:
 	VZEROUPPER
 	RET
 
-overwrite144:
+overwrite221:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking12x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking12x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest223
+
+loop224:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VFMADD231PS.BCST 40(CX), Z28, Z20
+	VFMADD231PS.BCST 40(CX), Z29, Z21
+	VFMADD231PS.BCST 44(CX), Z28, Z22
+	VFMADD231PS.BCST 44(CX), Z29, Z23
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 48(CX), Z30, Z0
+	VFMADD231PS.BCST 48(CX), Z31, Z1
+	VFMADD231PS.BCST 52(CX), Z30, Z2
+	VFMADD231PS.BCST 52(CX), Z31, Z3
+	VFMADD231PS.BCST 56(CX), Z30, Z4
+	VFMADD231PS.BCST 56(CX), Z31, Z5
+	VFMADD231PS.BCST 60(CX), Z30, Z6
+	VFMADD231PS.BCST 60(CX), Z31, Z7
+	VFMADD231PS.BCST 64(CX), Z30, Z8
+	VFMADD231PS.BCST 64(CX), Z31, Z9
+	VFMADD231PS.BCST 68(CX), Z30, Z10
+	VFMADD231PS.BCST 68(CX), Z31, Z11
+	VFMADD231PS.BCST 72(CX), Z30, Z12
+	VFMADD231PS.BCST 72(CX), Z31, Z13
+	VFMADD231PS.BCST 76(CX), Z30, Z14
+	VFMADD231PS.BCST 76(CX), Z31, Z15
+	VFMADD231PS.BCST 80(CX), Z30, Z16
+	VFMADD231PS.BCST 80(CX), Z31, Z17
+	VFMADD231PS.BCST 84(CX), Z30, Z18
+	VFMADD231PS.BCST 84(CX), Z31, Z19
+	VFMADD231PS.BCST 88(CX), Z30, Z20
+	VFMADD231PS.BCST 88(CX), Z31, Z21
+	VFMADD231PS.BCST 92(CX), Z30, Z22
+	VFMADD231PS.BCST 92(CX), Z31, Z23
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 96(CX), Z28, Z0
+	VFMADD231PS.BCST 96(CX), Z29, Z1
+	VFMADD231PS.BCST 100(CX), Z28, Z2
+	VFMADD231PS.BCST 100(CX), Z29, Z3
+	VFMADD231PS.BCST 104(CX), Z28, Z4
+	VFMADD231PS.BCST 104(CX), Z29, Z5
+	VFMADD231PS.BCST 108(CX), Z28, Z6
+	VFMADD231PS.BCST 108(CX), Z29, Z7
+	VFMADD231PS.BCST 112(CX), Z28, Z8
+	VFMADD231PS.BCST 112(CX), Z29, Z9
+	VFMADD231PS.BCST 116(CX), Z28, Z10
+	VFMADD231PS.BCST 116(CX), Z29, Z11
+	VFMADD231PS.BCST 120(CX), Z28, Z12
+	VFMADD231PS.BCST 120(CX), Z29, Z13
+	VFMADD231PS.BCST 124(CX), Z28, Z14
+	VFMADD231PS.BCST 124(CX), Z29, Z15
+	VFMADD231PS.BCST 128(CX), Z28, Z16
+	VFMADD231PS.BCST 128(CX), Z29, Z17
+	VFMADD231PS.BCST 132(CX), Z28, Z18
+	VFMADD231PS.BCST 132(CX), Z29, Z19
+	VFMADD231PS.BCST 136(CX), Z28, Z20
+	VFMADD231PS.BCST 136(CX), Z29, Z21
+	VFMADD231PS.BCST 140(CX), Z28, Z22
+	VFMADD231PS.BCST 140(CX), Z29, Z23
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 144(CX), Z30, Z0
+	VFMADD231PS.BCST 144(CX), Z31, Z1
+	VFMADD231PS.BCST 148(CX), Z30, Z2
+	VFMADD231PS.BCST 148(CX), Z31, Z3
+	VFMADD231PS.BCST 152(CX), Z30, Z4
+	VFMADD231PS.BCST 152(CX), Z31, Z5
+	VFMADD231PS.BCST 156(CX), Z30, Z6
+	VFMADD231PS.BCST 156(CX), Z31, Z7
+	VFMADD231PS.BCST 160(CX), Z30, Z8
+	VFMADD231PS.BCST 160(CX), Z31, Z9
+	VFMADD231PS.BCST 164(CX), Z30, Z10
+	VFMADD231PS.BCST 164(CX), Z31, Z11
+	VFMADD231PS.BCST 168(CX), Z30, Z12
+	VFMADD231PS.BCST 168(CX), Z31, Z13
+	VFMADD231PS.BCST 172(CX), Z30, Z14
+	VFMADD231PS.BCST 172(CX), Z31, Z15
+	VFMADD231PS.BCST 176(CX), Z30, Z16
+	VFMADD231PS.BCST 176(CX), Z31, Z17
+	VFMADD231PS.BCST 180(CX), Z30, Z18
+	VFMADD231PS.BCST 180(CX), Z31, Z19
+	VFMADD231PS.BCST 184(CX), Z30, Z20
+	VFMADD231PS.BCST 184(CX), Z31, Z21
+	VFMADD231PS.BCST 188(CX), Z30, Z22
+	VFMADD231PS.BCST 188(CX), Z31, Z23
+	ADDQ             $+192, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop224
+
+rest223:
+	TESTQ AX, AX
+	JZ    end222
+
+loop225:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VFMADD231PS.BCST 40(CX), Z28, Z20
+	VFMADD231PS.BCST 40(CX), Z29, Z21
+	VFMADD231PS.BCST 44(CX), Z28, Z22
+	VFMADD231PS.BCST 44(CX), Z29, Z23
+	ADDQ             $+48, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop225
+
+end222:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial226
+	TESTB   AL, AL
+	JZ      full227
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, Z12
+	VMOVUPS Z12, (BX)
+	VADDPS  64(BX), Z13, Z13
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, Z14
+	VMOVUPS Z14, (BX)
+	VADDPS  64(BX), Z15, Z15
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, Z16
+	VMOVUPS Z16, (BX)
+	VADDPS  64(BX), Z17, Z17
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, Z18
+	VMOVUPS Z18, (BX)
+	VADDPS  64(BX), Z19, Z19
+	VMOVUPS Z19, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z20, Z20
+	VMOVUPS Z20, (BX)
+	VADDPS  64(BX), Z21, Z21
+	VMOVUPS Z21, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z22, Z22
+	VMOVUPS Z22, (BX)
+	VADDPS  64(BX), Z23, Z23
+	VMOVUPS Z23, 64(BX)
+	VZEROUPPER
+	RET
+
+full227:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, (BX)
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z20, (BX)
+	VMOVUPS Z21, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z22, (BX)
+	VMOVUPS Z23, 64(BX)
+	VZEROUPPER
+	RET
+
+partial226:
+	TESTB   AL, AL
+	JZ      overwrite228
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, K1, Z12
+	VMOVUPS Z12, K1, (BX)
+	VADDPS  64(BX), Z13, K2, Z13
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, K1, Z14
+	VMOVUPS Z14, K1, (BX)
+	VADDPS  64(BX), Z15, K2, Z15
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, K1, Z16
+	VMOVUPS Z16, K1, (BX)
+	VADDPS  64(BX), Z17, K2, Z17
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, K1, Z18
+	VMOVUPS Z18, K1, (BX)
+	VADDPS  64(BX), Z19, K2, Z19
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z20, K1, Z20
+	VMOVUPS Z20, K1, (BX)
+	VADDPS  64(BX), Z21, K2, Z21
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z22, K1, Z22
+	VMOVUPS Z22, K1, (BX)
+	VADDPS  64(BX), Z23, K2, Z23
+	VMOVUPS Z23, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite228:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -5759,9 +9305,9 @@ TEXT ·gemmPacked13x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest146
+	JZ         rest230
 
-loop147:
+loop231:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -5877,13 +9423,13 @@ loop147:
 	ADDQ             $+208, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop147
+	JNZ              loop231
 
-rest146:
+rest230:
 	TESTQ AX, AX
-	JZ    end145
+	JZ    end229
 
-loop148:
+loop232:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -5915,14 +9461,14 @@ loop148:
 	ADDQ             $+52, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop148
+	JNZ              loop232
 
-end145:
+end229:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial149
+	JLT     partial233
 	TESTB   AL, AL
-	JZ      full150
+	JZ      full234
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -5990,7 +9536,7 @@ end145:
 	VZEROUPPER
 	RET
 
-full150:
+full234:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -6032,9 +9578,9 @@ full150:
 	VZEROUPPER
 	RET
 
-partial149:
+partial233:
 	TESTB   AL, AL
-	JZ      overwrite151
+	JZ      overwrite235
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -6102,7 +9648,7 @@ partial149:
 	VZEROUPPER
 	RET
 
-overwrite151:
+overwrite235:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -6154,17 +9700,17 @@ TEXT ·gemmDirect13x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
-	LEAQ       (R12)(R8*4), R13
-	ADDQ       R8, R13
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
+	LEAQ       (R12)(R9*4), R13
+	ADDQ       R9, R13
 	MOVQ       BX, R14
 	PREFETCHT0 (R14)
 	PREFETCHT0 64(R14)
@@ -6236,50 +9782,50 @@ TEXT ·gemmDirect13x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R14
 	KMOVW      R14, K2
 	TESTQ      AX, AX
-	JZ         end152
+	JZ         end236
 
-loop153:
+loop237:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	VFMADD231PS.BCST (R12)(R8*1), Z28, Z12
-	VFMADD231PS.BCST (R12)(R8*1), Z29, Z13
-	VFMADD231PS.BCST (R12)(R8*2), Z28, Z14
-	VFMADD231PS.BCST (R12)(R8*2), Z29, Z15
+	VFMADD231PS.BCST (R12)(R9*1), Z28, Z12
+	VFMADD231PS.BCST (R12)(R9*1), Z29, Z13
+	VFMADD231PS.BCST (R12)(R9*2), Z28, Z14
+	VFMADD231PS.BCST (R12)(R9*2), Z29, Z15
 	VFMADD231PS.BCST (R12)(R11*1), Z28, Z16
 	VFMADD231PS.BCST (R12)(R11*1), Z29, Z17
-	VFMADD231PS.BCST (R12)(R8*4), Z28, Z18
-	VFMADD231PS.BCST (R12)(R8*4), Z29, Z19
+	VFMADD231PS.BCST (R12)(R9*4), Z28, Z18
+	VFMADD231PS.BCST (R12)(R9*4), Z29, Z19
 	VFMADD231PS.BCST (R13), Z28, Z20
 	VFMADD231PS.BCST (R13), Z29, Z21
-	VFMADD231PS.BCST (R13)(R8*1), Z28, Z22
-	VFMADD231PS.BCST (R13)(R8*1), Z29, Z23
-	VFMADD231PS.BCST (R13)(R8*2), Z28, Z24
-	VFMADD231PS.BCST (R13)(R8*2), Z29, Z25
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
-	ADDQ             R9, R13
+	VFMADD231PS.BCST (R13)(R9*1), Z28, Z22
+	VFMADD231PS.BCST (R13)(R9*1), Z29, Z23
+	VFMADD231PS.BCST (R13)(R9*2), Z28, Z24
+	VFMADD231PS.BCST (R13)(R9*2), Z29, Z25
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
+	ADDQ             R10, R13
 	DECQ             AX
-	JNZ              loop153
+	JNZ              loop237
 
-end152:
+end236:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial154
+	JLT     partial238
 	TESTB   AL, AL
-	JZ      full155
+	JZ      full239
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -6347,7 +9893,7 @@ end152:
 	VZEROUPPER
 	RET
 
-full155:
+full239:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -6389,9 +9935,9 @@ full155:
 	VZEROUPPER
 	RET
 
-partial154:
+partial238:
 	TESTB   AL, AL
-	JZ      overwrite156
+	JZ      overwrite240
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -6459,7 +10005,504 @@ partial154:
 	VZEROUPPER
 	RET
 
-overwrite156:
+overwrite240:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking13x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking13x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	VPXORD     Z24, Z24, Z24
+	VPXORD     Z25, Z25, Z25
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest242
+
+loop243:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VFMADD231PS.BCST 40(CX), Z28, Z20
+	VFMADD231PS.BCST 40(CX), Z29, Z21
+	VFMADD231PS.BCST 44(CX), Z28, Z22
+	VFMADD231PS.BCST 44(CX), Z29, Z23
+	VFMADD231PS.BCST 48(CX), Z28, Z24
+	VFMADD231PS.BCST 48(CX), Z29, Z25
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 52(CX), Z30, Z0
+	VFMADD231PS.BCST 52(CX), Z31, Z1
+	VFMADD231PS.BCST 56(CX), Z30, Z2
+	VFMADD231PS.BCST 56(CX), Z31, Z3
+	VFMADD231PS.BCST 60(CX), Z30, Z4
+	VFMADD231PS.BCST 60(CX), Z31, Z5
+	VFMADD231PS.BCST 64(CX), Z30, Z6
+	VFMADD231PS.BCST 64(CX), Z31, Z7
+	VFMADD231PS.BCST 68(CX), Z30, Z8
+	VFMADD231PS.BCST 68(CX), Z31, Z9
+	VFMADD231PS.BCST 72(CX), Z30, Z10
+	VFMADD231PS.BCST 72(CX), Z31, Z11
+	VFMADD231PS.BCST 76(CX), Z30, Z12
+	VFMADD231PS.BCST 76(CX), Z31, Z13
+	VFMADD231PS.BCST 80(CX), Z30, Z14
+	VFMADD231PS.BCST 80(CX), Z31, Z15
+	VFMADD231PS.BCST 84(CX), Z30, Z16
+	VFMADD231PS.BCST 84(CX), Z31, Z17
+	VFMADD231PS.BCST 88(CX), Z30, Z18
+	VFMADD231PS.BCST 88(CX), Z31, Z19
+	VFMADD231PS.BCST 92(CX), Z30, Z20
+	VFMADD231PS.BCST 92(CX), Z31, Z21
+	VFMADD231PS.BCST 96(CX), Z30, Z22
+	VFMADD231PS.BCST 96(CX), Z31, Z23
+	VFMADD231PS.BCST 100(CX), Z30, Z24
+	VFMADD231PS.BCST 100(CX), Z31, Z25
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 104(CX), Z28, Z0
+	VFMADD231PS.BCST 104(CX), Z29, Z1
+	VFMADD231PS.BCST 108(CX), Z28, Z2
+	VFMADD231PS.BCST 108(CX), Z29, Z3
+	VFMADD231PS.BCST 112(CX), Z28, Z4
+	VFMADD231PS.BCST 112(CX), Z29, Z5
+	VFMADD231PS.BCST 116(CX), Z28, Z6
+	VFMADD231PS.BCST 116(CX), Z29, Z7
+	VFMADD231PS.BCST 120(CX), Z28, Z8
+	VFMADD231PS.BCST 120(CX), Z29, Z9
+	VFMADD231PS.BCST 124(CX), Z28, Z10
+	VFMADD231PS.BCST 124(CX), Z29, Z11
+	VFMADD231PS.BCST 128(CX), Z28, Z12
+	VFMADD231PS.BCST 128(CX), Z29, Z13
+	VFMADD231PS.BCST 132(CX), Z28, Z14
+	VFMADD231PS.BCST 132(CX), Z29, Z15
+	VFMADD231PS.BCST 136(CX), Z28, Z16
+	VFMADD231PS.BCST 136(CX), Z29, Z17
+	VFMADD231PS.BCST 140(CX), Z28, Z18
+	VFMADD231PS.BCST 140(CX), Z29, Z19
+	VFMADD231PS.BCST 144(CX), Z28, Z20
+	VFMADD231PS.BCST 144(CX), Z29, Z21
+	VFMADD231PS.BCST 148(CX), Z28, Z22
+	VFMADD231PS.BCST 148(CX), Z29, Z23
+	VFMADD231PS.BCST 152(CX), Z28, Z24
+	VFMADD231PS.BCST 152(CX), Z29, Z25
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 156(CX), Z30, Z0
+	VFMADD231PS.BCST 156(CX), Z31, Z1
+	VFMADD231PS.BCST 160(CX), Z30, Z2
+	VFMADD231PS.BCST 160(CX), Z31, Z3
+	VFMADD231PS.BCST 164(CX), Z30, Z4
+	VFMADD231PS.BCST 164(CX), Z31, Z5
+	VFMADD231PS.BCST 168(CX), Z30, Z6
+	VFMADD231PS.BCST 168(CX), Z31, Z7
+	VFMADD231PS.BCST 172(CX), Z30, Z8
+	VFMADD231PS.BCST 172(CX), Z31, Z9
+	VFMADD231PS.BCST 176(CX), Z30, Z10
+	VFMADD231PS.BCST 176(CX), Z31, Z11
+	VFMADD231PS.BCST 180(CX), Z30, Z12
+	VFMADD231PS.BCST 180(CX), Z31, Z13
+	VFMADD231PS.BCST 184(CX), Z30, Z14
+	VFMADD231PS.BCST 184(CX), Z31, Z15
+	VFMADD231PS.BCST 188(CX), Z30, Z16
+	VFMADD231PS.BCST 188(CX), Z31, Z17
+	VFMADD231PS.BCST 192(CX), Z30, Z18
+	VFMADD231PS.BCST 192(CX), Z31, Z19
+	VFMADD231PS.BCST 196(CX), Z30, Z20
+	VFMADD231PS.BCST 196(CX), Z31, Z21
+	VFMADD231PS.BCST 200(CX), Z30, Z22
+	VFMADD231PS.BCST 200(CX), Z31, Z23
+	VFMADD231PS.BCST 204(CX), Z30, Z24
+	VFMADD231PS.BCST 204(CX), Z31, Z25
+	ADDQ             $+208, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop243
+
+rest242:
+	TESTQ AX, AX
+	JZ    end241
+
+loop244:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VFMADD231PS.BCST 40(CX), Z28, Z20
+	VFMADD231PS.BCST 40(CX), Z29, Z21
+	VFMADD231PS.BCST 44(CX), Z28, Z22
+	VFMADD231PS.BCST 44(CX), Z29, Z23
+	VFMADD231PS.BCST 48(CX), Z28, Z24
+	VFMADD231PS.BCST 48(CX), Z29, Z25
+	ADDQ             $+52, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop244
+
+end241:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial245
+	TESTB   AL, AL
+	JZ      full246
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, Z12
+	VMOVUPS Z12, (BX)
+	VADDPS  64(BX), Z13, Z13
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, Z14
+	VMOVUPS Z14, (BX)
+	VADDPS  64(BX), Z15, Z15
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, Z16
+	VMOVUPS Z16, (BX)
+	VADDPS  64(BX), Z17, Z17
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, Z18
+	VMOVUPS Z18, (BX)
+	VADDPS  64(BX), Z19, Z19
+	VMOVUPS Z19, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z20, Z20
+	VMOVUPS Z20, (BX)
+	VADDPS  64(BX), Z21, Z21
+	VMOVUPS Z21, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z22, Z22
+	VMOVUPS Z22, (BX)
+	VADDPS  64(BX), Z23, Z23
+	VMOVUPS Z23, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z24, Z24
+	VMOVUPS Z24, (BX)
+	VADDPS  64(BX), Z25, Z25
+	VMOVUPS Z25, 64(BX)
+	VZEROUPPER
+	RET
+
+full246:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, (BX)
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z20, (BX)
+	VMOVUPS Z21, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z22, (BX)
+	VMOVUPS Z23, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z24, (BX)
+	VMOVUPS Z25, 64(BX)
+	VZEROUPPER
+	RET
+
+partial245:
+	TESTB   AL, AL
+	JZ      overwrite247
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, K1, Z12
+	VMOVUPS Z12, K1, (BX)
+	VADDPS  64(BX), Z13, K2, Z13
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, K1, Z14
+	VMOVUPS Z14, K1, (BX)
+	VADDPS  64(BX), Z15, K2, Z15
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, K1, Z16
+	VMOVUPS Z16, K1, (BX)
+	VADDPS  64(BX), Z17, K2, Z17
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, K1, Z18
+	VMOVUPS Z18, K1, (BX)
+	VADDPS  64(BX), Z19, K2, Z19
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z20, K1, Z20
+	VMOVUPS Z20, K1, (BX)
+	VADDPS  64(BX), Z21, K2, Z21
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z22, K1, Z22
+	VMOVUPS Z22, K1, (BX)
+	VADDPS  64(BX), Z23, K2, Z23
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z24, K1, Z24
+	VMOVUPS Z24, K1, (BX)
+	VADDPS  64(BX), Z25, K2, Z25
+	VMOVUPS Z25, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite247:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -6590,9 +10633,9 @@ TEXT ·gemmPacked14x32AVX512(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest158
+	JZ         rest249
 
-loop159:
+loop250:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -6716,13 +10759,13 @@ loop159:
 	ADDQ             $+224, CX
 	ADDQ             $+512, DX
 	DECQ             R8
-	JNZ              loop159
+	JNZ              loop250
 
-rest158:
+rest249:
 	TESTQ AX, AX
-	JZ    end157
+	JZ    end248
 
-loop160:
+loop251:
 	VMOVUPS          (DX), Z28
 	VMOVUPS          64(DX), Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
@@ -6756,14 +10799,14 @@ loop160:
 	ADDQ             $+56, CX
 	ADDQ             $+128, DX
 	DECQ             AX
-	JNZ              loop160
+	JNZ              loop251
 
-end157:
+end248:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial161
+	JLT     partial252
 	TESTB   AL, AL
-	JZ      full162
+	JZ      full253
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -6836,7 +10879,7 @@ end157:
 	VZEROUPPER
 	RET
 
-full162:
+full253:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -6881,9 +10924,9 @@ full162:
 	VZEROUPPER
 	RET
 
-partial161:
+partial252:
 	TESTB   AL, AL
-	JZ      overwrite163
+	JZ      overwrite254
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -6956,7 +10999,7 @@ partial161:
 	VZEROUPPER
 	RET
 
-overwrite163:
+overwrite254:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -7011,17 +11054,17 @@ TEXT ·gemmDirect14x32AVX512(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
-	LEAQ       (R12)(R8*4), R13
-	ADDQ       R8, R13
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
+	LEAQ       (R12)(R9*4), R13
+	ADDQ       R9, R13
 	MOVQ       BX, R14
 	PREFETCHT0 (R14)
 	PREFETCHT0 64(R14)
@@ -7098,52 +11141,52 @@ TEXT ·gemmDirect14x32AVX512(SB), NOSPLIT, $0-73
 	SHRQ       $+16, R14
 	KMOVW      R14, K2
 	TESTQ      AX, AX
-	JZ         end164
+	JZ         end255
 
-loop165:
+loop256:
 	VMOVUPS.Z        (DX), K1, Z28
 	VMOVUPS.Z        64(DX), K2, Z29
 	VFMADD231PS.BCST (CX), Z28, Z0
 	VFMADD231PS.BCST (CX), Z29, Z1
-	VFMADD231PS.BCST (CX)(R8*1), Z28, Z2
-	VFMADD231PS.BCST (CX)(R8*1), Z29, Z3
-	VFMADD231PS.BCST (CX)(R8*2), Z28, Z4
-	VFMADD231PS.BCST (CX)(R8*2), Z29, Z5
+	VFMADD231PS.BCST (CX)(R9*1), Z28, Z2
+	VFMADD231PS.BCST (CX)(R9*1), Z29, Z3
+	VFMADD231PS.BCST (CX)(R9*2), Z28, Z4
+	VFMADD231PS.BCST (CX)(R9*2), Z29, Z5
 	VFMADD231PS.BCST (CX)(R11*1), Z28, Z6
 	VFMADD231PS.BCST (CX)(R11*1), Z29, Z7
-	VFMADD231PS.BCST (CX)(R8*4), Z28, Z8
-	VFMADD231PS.BCST (CX)(R8*4), Z29, Z9
+	VFMADD231PS.BCST (CX)(R9*4), Z28, Z8
+	VFMADD231PS.BCST (CX)(R9*4), Z29, Z9
 	VFMADD231PS.BCST (R12), Z28, Z10
 	VFMADD231PS.BCST (R12), Z29, Z11
-	VFMADD231PS.BCST (R12)(R8*1), Z28, Z12
-	VFMADD231PS.BCST (R12)(R8*1), Z29, Z13
-	VFMADD231PS.BCST (R12)(R8*2), Z28, Z14
-	VFMADD231PS.BCST (R12)(R8*2), Z29, Z15
+	VFMADD231PS.BCST (R12)(R9*1), Z28, Z12
+	VFMADD231PS.BCST (R12)(R9*1), Z29, Z13
+	VFMADD231PS.BCST (R12)(R9*2), Z28, Z14
+	VFMADD231PS.BCST (R12)(R9*2), Z29, Z15
 	VFMADD231PS.BCST (R12)(R11*1), Z28, Z16
 	VFMADD231PS.BCST (R12)(R11*1), Z29, Z17
-	VFMADD231PS.BCST (R12)(R8*4), Z28, Z18
-	VFMADD231PS.BCST (R12)(R8*4), Z29, Z19
+	VFMADD231PS.BCST (R12)(R9*4), Z28, Z18
+	VFMADD231PS.BCST (R12)(R9*4), Z29, Z19
 	VFMADD231PS.BCST (R13), Z28, Z20
 	VFMADD231PS.BCST (R13), Z29, Z21
-	VFMADD231PS.BCST (R13)(R8*1), Z28, Z22
-	VFMADD231PS.BCST (R13)(R8*1), Z29, Z23
-	VFMADD231PS.BCST (R13)(R8*2), Z28, Z24
-	VFMADD231PS.BCST (R13)(R8*2), Z29, Z25
+	VFMADD231PS.BCST (R13)(R9*1), Z28, Z22
+	VFMADD231PS.BCST (R13)(R9*1), Z29, Z23
+	VFMADD231PS.BCST (R13)(R9*2), Z28, Z24
+	VFMADD231PS.BCST (R13)(R9*2), Z29, Z25
 	VFMADD231PS.BCST (R13)(R11*1), Z28, Z26
 	VFMADD231PS.BCST (R13)(R11*1), Z29, Z27
-	ADDQ             R10, DX
-	ADDQ             R9, CX
-	ADDQ             R9, R12
-	ADDQ             R9, R13
+	ADDQ             R8, DX
+	ADDQ             R10, CX
+	ADDQ             R10, R12
+	ADDQ             R10, R13
 	DECQ             AX
-	JNZ              loop165
+	JNZ              loop256
 
-end164:
+end255:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+32
-	JLT     partial166
+	JLT     partial257
 	TESTB   AL, AL
-	JZ      full167
+	JZ      full258
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (BX)
 	VADDPS  64(BX), Z1, Z1
@@ -7216,7 +11259,7 @@ end164:
 	VZEROUPPER
 	RET
 
-full167:
+full258:
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
 	ADDQ    SI, BX
@@ -7261,9 +11304,9 @@ full167:
 	VZEROUPPER
 	RET
 
-partial166:
+partial257:
 	TESTB   AL, AL
-	JZ      overwrite168
+	JZ      overwrite259
 	VADDPS  (BX), Z0, K1, Z0
 	VMOVUPS Z0, K1, (BX)
 	VADDPS  64(BX), Z1, K2, Z1
@@ -7336,7 +11379,535 @@ partial166:
 	VZEROUPPER
 	RET
 
-overwrite168:
+overwrite259:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z26, K1, (BX)
+	VMOVUPS Z27, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking14x32AVX512(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmPacking14x32AVX512(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	VPXORD     Z24, Z24, Z24
+	VPXORD     Z25, Z25, Z25
+	VPXORD     Z26, Z26, Z26
+	VPXORD     Z27, Z27, Z27
+	MOVQ       $-1, R10
+	BZHIQ      DI, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $+16, R10
+	KMOVW      R10, K2
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest261
+
+loop262:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VFMADD231PS.BCST 40(CX), Z28, Z20
+	VFMADD231PS.BCST 40(CX), Z29, Z21
+	VFMADD231PS.BCST 44(CX), Z28, Z22
+	VFMADD231PS.BCST 44(CX), Z29, Z23
+	VFMADD231PS.BCST 48(CX), Z28, Z24
+	VFMADD231PS.BCST 48(CX), Z29, Z25
+	VFMADD231PS.BCST 52(CX), Z28, Z26
+	VFMADD231PS.BCST 52(CX), Z29, Z27
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 128(R9)
+	VMOVUPS          Z31, 192(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 56(CX), Z30, Z0
+	VFMADD231PS.BCST 56(CX), Z31, Z1
+	VFMADD231PS.BCST 60(CX), Z30, Z2
+	VFMADD231PS.BCST 60(CX), Z31, Z3
+	VFMADD231PS.BCST 64(CX), Z30, Z4
+	VFMADD231PS.BCST 64(CX), Z31, Z5
+	VFMADD231PS.BCST 68(CX), Z30, Z6
+	VFMADD231PS.BCST 68(CX), Z31, Z7
+	VFMADD231PS.BCST 72(CX), Z30, Z8
+	VFMADD231PS.BCST 72(CX), Z31, Z9
+	VFMADD231PS.BCST 76(CX), Z30, Z10
+	VFMADD231PS.BCST 76(CX), Z31, Z11
+	VFMADD231PS.BCST 80(CX), Z30, Z12
+	VFMADD231PS.BCST 80(CX), Z31, Z13
+	VFMADD231PS.BCST 84(CX), Z30, Z14
+	VFMADD231PS.BCST 84(CX), Z31, Z15
+	VFMADD231PS.BCST 88(CX), Z30, Z16
+	VFMADD231PS.BCST 88(CX), Z31, Z17
+	VFMADD231PS.BCST 92(CX), Z30, Z18
+	VFMADD231PS.BCST 92(CX), Z31, Z19
+	VFMADD231PS.BCST 96(CX), Z30, Z20
+	VFMADD231PS.BCST 96(CX), Z31, Z21
+	VFMADD231PS.BCST 100(CX), Z30, Z22
+	VFMADD231PS.BCST 100(CX), Z31, Z23
+	VFMADD231PS.BCST 104(CX), Z30, Z24
+	VFMADD231PS.BCST 104(CX), Z31, Z25
+	VFMADD231PS.BCST 108(CX), Z30, Z26
+	VFMADD231PS.BCST 108(CX), Z31, Z27
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, 256(R9)
+	VMOVUPS          Z29, 320(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 112(CX), Z28, Z0
+	VFMADD231PS.BCST 112(CX), Z29, Z1
+	VFMADD231PS.BCST 116(CX), Z28, Z2
+	VFMADD231PS.BCST 116(CX), Z29, Z3
+	VFMADD231PS.BCST 120(CX), Z28, Z4
+	VFMADD231PS.BCST 120(CX), Z29, Z5
+	VFMADD231PS.BCST 124(CX), Z28, Z6
+	VFMADD231PS.BCST 124(CX), Z29, Z7
+	VFMADD231PS.BCST 128(CX), Z28, Z8
+	VFMADD231PS.BCST 128(CX), Z29, Z9
+	VFMADD231PS.BCST 132(CX), Z28, Z10
+	VFMADD231PS.BCST 132(CX), Z29, Z11
+	VFMADD231PS.BCST 136(CX), Z28, Z12
+	VFMADD231PS.BCST 136(CX), Z29, Z13
+	VFMADD231PS.BCST 140(CX), Z28, Z14
+	VFMADD231PS.BCST 140(CX), Z29, Z15
+	VFMADD231PS.BCST 144(CX), Z28, Z16
+	VFMADD231PS.BCST 144(CX), Z29, Z17
+	VFMADD231PS.BCST 148(CX), Z28, Z18
+	VFMADD231PS.BCST 148(CX), Z29, Z19
+	VFMADD231PS.BCST 152(CX), Z28, Z20
+	VFMADD231PS.BCST 152(CX), Z29, Z21
+	VFMADD231PS.BCST 156(CX), Z28, Z22
+	VFMADD231PS.BCST 156(CX), Z29, Z23
+	VFMADD231PS.BCST 160(CX), Z28, Z24
+	VFMADD231PS.BCST 160(CX), Z29, Z25
+	VFMADD231PS.BCST 164(CX), Z28, Z26
+	VFMADD231PS.BCST 164(CX), Z29, Z27
+	VMOVUPS          (DX), Z30
+	VMOVUPS          64(DX), Z31
+	VMOVUPS          Z30, 384(R9)
+	VMOVUPS          Z31, 448(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST 168(CX), Z30, Z0
+	VFMADD231PS.BCST 168(CX), Z31, Z1
+	VFMADD231PS.BCST 172(CX), Z30, Z2
+	VFMADD231PS.BCST 172(CX), Z31, Z3
+	VFMADD231PS.BCST 176(CX), Z30, Z4
+	VFMADD231PS.BCST 176(CX), Z31, Z5
+	VFMADD231PS.BCST 180(CX), Z30, Z6
+	VFMADD231PS.BCST 180(CX), Z31, Z7
+	VFMADD231PS.BCST 184(CX), Z30, Z8
+	VFMADD231PS.BCST 184(CX), Z31, Z9
+	VFMADD231PS.BCST 188(CX), Z30, Z10
+	VFMADD231PS.BCST 188(CX), Z31, Z11
+	VFMADD231PS.BCST 192(CX), Z30, Z12
+	VFMADD231PS.BCST 192(CX), Z31, Z13
+	VFMADD231PS.BCST 196(CX), Z30, Z14
+	VFMADD231PS.BCST 196(CX), Z31, Z15
+	VFMADD231PS.BCST 200(CX), Z30, Z16
+	VFMADD231PS.BCST 200(CX), Z31, Z17
+	VFMADD231PS.BCST 204(CX), Z30, Z18
+	VFMADD231PS.BCST 204(CX), Z31, Z19
+	VFMADD231PS.BCST 208(CX), Z30, Z20
+	VFMADD231PS.BCST 208(CX), Z31, Z21
+	VFMADD231PS.BCST 212(CX), Z30, Z22
+	VFMADD231PS.BCST 212(CX), Z31, Z23
+	VFMADD231PS.BCST 216(CX), Z30, Z24
+	VFMADD231PS.BCST 216(CX), Z31, Z25
+	VFMADD231PS.BCST 220(CX), Z30, Z26
+	VFMADD231PS.BCST 220(CX), Z31, Z27
+	ADDQ             $+224, CX
+	ADDQ             $+512, R9
+	DECQ             R10
+	JNZ              loop262
+
+rest261:
+	TESTQ AX, AX
+	JZ    end260
+
+loop263:
+	VMOVUPS          (DX), Z28
+	VMOVUPS          64(DX), Z29
+	VMOVUPS          Z28, (R9)
+	VMOVUPS          Z29, 64(R9)
+	PREFETCHT0       (DX)(R8*8)
+	PREFETCHT0       64(DX)(R8*8)
+	ADDQ             R8, DX
+	VFMADD231PS.BCST (CX), Z28, Z0
+	VFMADD231PS.BCST (CX), Z29, Z1
+	VFMADD231PS.BCST 4(CX), Z28, Z2
+	VFMADD231PS.BCST 4(CX), Z29, Z3
+	VFMADD231PS.BCST 8(CX), Z28, Z4
+	VFMADD231PS.BCST 8(CX), Z29, Z5
+	VFMADD231PS.BCST 12(CX), Z28, Z6
+	VFMADD231PS.BCST 12(CX), Z29, Z7
+	VFMADD231PS.BCST 16(CX), Z28, Z8
+	VFMADD231PS.BCST 16(CX), Z29, Z9
+	VFMADD231PS.BCST 20(CX), Z28, Z10
+	VFMADD231PS.BCST 20(CX), Z29, Z11
+	VFMADD231PS.BCST 24(CX), Z28, Z12
+	VFMADD231PS.BCST 24(CX), Z29, Z13
+	VFMADD231PS.BCST 28(CX), Z28, Z14
+	VFMADD231PS.BCST 28(CX), Z29, Z15
+	VFMADD231PS.BCST 32(CX), Z28, Z16
+	VFMADD231PS.BCST 32(CX), Z29, Z17
+	VFMADD231PS.BCST 36(CX), Z28, Z18
+	VFMADD231PS.BCST 36(CX), Z29, Z19
+	VFMADD231PS.BCST 40(CX), Z28, Z20
+	VFMADD231PS.BCST 40(CX), Z29, Z21
+	VFMADD231PS.BCST 44(CX), Z28, Z22
+	VFMADD231PS.BCST 44(CX), Z29, Z23
+	VFMADD231PS.BCST 48(CX), Z28, Z24
+	VFMADD231PS.BCST 48(CX), Z29, Z25
+	VFMADD231PS.BCST 52(CX), Z28, Z26
+	VFMADD231PS.BCST 52(CX), Z29, Z27
+	ADDQ             $+56, CX
+	ADDQ             $+128, R9
+	DECQ             AX
+	JNZ              loop263
+
+end260:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+32
+	JLT     partial264
+	TESTB   AL, AL
+	JZ      full265
+	VADDPS  (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
+	VADDPS  64(BX), Z1, Z1
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, Z2
+	VMOVUPS Z2, (BX)
+	VADDPS  64(BX), Z3, Z3
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, Z4
+	VMOVUPS Z4, (BX)
+	VADDPS  64(BX), Z5, Z5
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, Z6
+	VMOVUPS Z6, (BX)
+	VADDPS  64(BX), Z7, Z7
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, Z8
+	VMOVUPS Z8, (BX)
+	VADDPS  64(BX), Z9, Z9
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, Z10
+	VMOVUPS Z10, (BX)
+	VADDPS  64(BX), Z11, Z11
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, Z12
+	VMOVUPS Z12, (BX)
+	VADDPS  64(BX), Z13, Z13
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, Z14
+	VMOVUPS Z14, (BX)
+	VADDPS  64(BX), Z15, Z15
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, Z16
+	VMOVUPS Z16, (BX)
+	VADDPS  64(BX), Z17, Z17
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, Z18
+	VMOVUPS Z18, (BX)
+	VADDPS  64(BX), Z19, Z19
+	VMOVUPS Z19, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z20, Z20
+	VMOVUPS Z20, (BX)
+	VADDPS  64(BX), Z21, Z21
+	VMOVUPS Z21, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z22, Z22
+	VMOVUPS Z22, (BX)
+	VADDPS  64(BX), Z23, Z23
+	VMOVUPS Z23, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z24, Z24
+	VMOVUPS Z24, (BX)
+	VADDPS  64(BX), Z25, Z25
+	VMOVUPS Z25, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z26, Z26
+	VMOVUPS Z26, (BX)
+	VADDPS  64(BX), Z27, Z27
+	VMOVUPS Z27, 64(BX)
+	VZEROUPPER
+	RET
+
+full265:
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z16, (BX)
+	VMOVUPS Z17, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z20, (BX)
+	VMOVUPS Z21, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z22, (BX)
+	VMOVUPS Z23, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z24, (BX)
+	VMOVUPS Z25, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z26, (BX)
+	VMOVUPS Z27, 64(BX)
+	VZEROUPPER
+	RET
+
+partial264:
+	TESTB   AL, AL
+	JZ      overwrite266
+	VADDPS  (BX), Z0, K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	VADDPS  64(BX), Z1, K2, Z1
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z2, K1, Z2
+	VMOVUPS Z2, K1, (BX)
+	VADDPS  64(BX), Z3, K2, Z3
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z4, K1, Z4
+	VMOVUPS Z4, K1, (BX)
+	VADDPS  64(BX), Z5, K2, Z5
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z6, K1, Z6
+	VMOVUPS Z6, K1, (BX)
+	VADDPS  64(BX), Z7, K2, Z7
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z8, K1, Z8
+	VMOVUPS Z8, K1, (BX)
+	VADDPS  64(BX), Z9, K2, Z9
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z10, K1, Z10
+	VMOVUPS Z10, K1, (BX)
+	VADDPS  64(BX), Z11, K2, Z11
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z12, K1, Z12
+	VMOVUPS Z12, K1, (BX)
+	VADDPS  64(BX), Z13, K2, Z13
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z14, K1, Z14
+	VMOVUPS Z14, K1, (BX)
+	VADDPS  64(BX), Z15, K2, Z15
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z16, K1, Z16
+	VMOVUPS Z16, K1, (BX)
+	VADDPS  64(BX), Z17, K2, Z17
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z18, K1, Z18
+	VMOVUPS Z18, K1, (BX)
+	VADDPS  64(BX), Z19, K2, Z19
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z20, K1, Z20
+	VMOVUPS Z20, K1, (BX)
+	VADDPS  64(BX), Z21, K2, Z21
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z22, K1, Z22
+	VMOVUPS Z22, K1, (BX)
+	VADDPS  64(BX), Z23, K2, Z23
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z24, K1, Z24
+	VMOVUPS Z24, K1, (BX)
+	VADDPS  64(BX), Z25, K2, Z25
+	VMOVUPS Z25, K2, 64(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Z26, K1, Z26
+	VMOVUPS Z26, K1, (BX)
+	VADDPS  64(BX), Z27, K2, Z27
+	VMOVUPS Z27, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+overwrite266:
 	VMOVUPS Z0, K1, (BX)
 	VMOVUPS Z1, K2, 64(BX)
 	ADDQ    SI, BX
@@ -7399,9 +11970,9 @@ TEXT ·gemmPacked1x16AVX2(SB), NOSPLIT, $0-49
 	SHRQ       $+2, SI
 	ANDQ       $+3, AX
 	TESTQ      SI, SI
-	JZ         rest170
+	JZ         rest268
 
-loop171:
+loop269:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -7425,13 +11996,13 @@ loop171:
 	ADDQ         $+16, CX
 	ADDQ         $+256, DX
 	DECQ         SI
-	JNZ          loop171
+	JNZ          loop269
 
-rest170:
+rest268:
 	TESTQ AX, AX
-	JZ    end169
+	JZ    end267
 
-loop172:
+loop270:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -7440,14 +12011,14 @@ loop172:
 	ADDQ         $+4, CX
 	ADDQ         $+64, DX
 	DECQ         AX
-	JNZ          loop172
+	JNZ          loop270
 
-end169:
+end267:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial173
+	JLT     partial271
 	TESTB   AL, AL
-	JZ      full174
+	JZ      full272
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -7455,13 +12026,13 @@ end169:
 	VZEROUPPER
 	RET
 
-full174:
+full272:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	VZEROUPPER
 	RET
 
-partial173:
+partial271:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -7485,7 +12056,7 @@ partial173:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite175
+	JZ         overwrite273
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -7495,7 +12066,7 @@ partial173:
 	VZEROUPPER
 	RET
 
-overwrite175:
+overwrite273:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	VZEROUPPER
@@ -7511,80 +12082,80 @@ TEXT ·gemmDirect1x16AVX2(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), SI
-	MOVQ       cs+24(FP), R8
-	MOVQ       ldb+40(FP), R9
+	MOVQ       ldb+40(FP), SI
 	SHLQ       $+2, SI
+	MOVQ       rs+16(FP), R8
+	MOVQ       cs+24(FP), R9
 	SHLQ       $+2, R8
 	SHLQ       $+2, R9
-	LEAQ       (SI)(SI*2), SI
-	MOVQ       BX, SI
-	PREFETCHT0 (SI)
+	LEAQ       (R8)(R8*2), R8
+	MOVQ       BX, R8
+	PREFETCHT0 (R8)
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y1, Y1, Y1
 	CMPQ       DI, $+16
-	JGE        full176
+	JGE        full274
 	TESTQ      AX, AX
-	JZ         end178
+	JZ         end276
 
-loop179:
-	MOVQ         DI, SI
-	SUBQ         $+0, SI
+loop277:
+	MOVQ         DI, R8
+	SUBQ         $+0, R8
 	XORQ         R10, R10
 	MOVQ         $+8, R11
-	CMPQ         SI, R10
-	CMOVQLT      R10, SI
-	CMPQ         SI, R11
-	CMOVQGT      R11, SI
-	NEGQ         SI
+	CMPQ         R8, R10
+	CMOVQLT      R10, R8
+	CMPQ         R8, R11
+	CMOVQGT      R11, R8
+	NEGQ         R8
 	LEAQ         lanes<>+0(SB), R10
-	VMOVDQU      32(R10)(SI*4), Y14
+	VMOVDQU      32(R10)(R8*4), Y14
 	VMASKMOVPS   (DX), Y14, Y12
-	MOVQ         DI, SI
-	SUBQ         $+8, SI
+	MOVQ         DI, R8
+	SUBQ         $+8, R8
 	XORQ         R10, R10
 	MOVQ         $+8, R11
-	CMPQ         SI, R10
-	CMOVQLT      R10, SI
-	CMPQ         SI, R11
-	CMOVQGT      R11, SI
-	NEGQ         SI
+	CMPQ         R8, R10
+	CMOVQLT      R10, R8
+	CMPQ         R8, R11
+	CMOVQGT      R11, R8
+	NEGQ         R8
 	LEAQ         lanes<>+0(SB), R10
-	VMOVDQU      32(R10)(SI*4), Y14
+	VMOVDQU      32(R10)(R8*4), Y14
 	VMASKMOVPS   32(DX), Y14, Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	ADDQ         R9, DX
-	ADDQ         R8, CX
+	ADDQ         SI, DX
+	ADDQ         R9, CX
 	DECQ         AX
-	JNZ          loop179
+	JNZ          loop277
 
-end178:
-	JMP store177
+end276:
+	JMP store275
 
-full176:
+full274:
 	TESTQ AX, AX
-	JZ    end180
+	JZ    end278
 
-loop181:
+loop279:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	ADDQ         R9, DX
-	ADDQ         R8, CX
+	ADDQ         SI, DX
+	ADDQ         R9, CX
 	DECQ         AX
-	JNZ          loop181
+	JNZ          loop279
 
-end180:
-store177:
+end278:
+store275:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial182
+	JLT     partial280
 	TESTB   AL, AL
-	JZ      full183
+	JZ      full281
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -7592,13 +12163,13 @@ store177:
 	VZEROUPPER
 	RET
 
-full183:
+full281:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	VZEROUPPER
 	RET
 
-partial182:
+partial280:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -7622,7 +12193,7 @@ partial182:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite184
+	JZ         overwrite282
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -7632,7 +12203,150 @@ partial182:
 	VZEROUPPER
 	RET
 
-overwrite184:
+overwrite282:
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS Y1, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking1x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·gemmPacking1x16AVX2(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), SI
+	SHLQ       $+2, SI
+	MOVQ       to+32(FP), R8
+	MOVQ       BX, R9
+	PREFETCHT0 (R9)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	MOVQ       AX, R9
+	SHRQ       $+2, R9
+	ANDQ       $+3, AX
+	TESTQ      R9, R9
+	JZ         rest284
+
+loop285:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R8)
+	VMOVUPS      Y13, 32(R8)
+	PREFETCHT0   (DX)(SI*8)
+	ADDQ         SI, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 64(R8)
+	VMOVUPS      Y13, 96(R8)
+	PREFETCHT0   (DX)(SI*8)
+	ADDQ         SI, DX
+	VBROADCASTSS 4(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 128(R8)
+	VMOVUPS      Y13, 160(R8)
+	PREFETCHT0   (DX)(SI*8)
+	ADDQ         SI, DX
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 192(R8)
+	VMOVUPS      Y13, 224(R8)
+	PREFETCHT0   (DX)(SI*8)
+	ADDQ         SI, DX
+	VBROADCASTSS 12(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	ADDQ         $+16, CX
+	ADDQ         $+256, R8
+	DECQ         R9
+	JNZ          loop285
+
+rest284:
+	TESTQ AX, AX
+	JZ    end283
+
+loop286:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R8)
+	VMOVUPS      Y13, 32(R8)
+	PREFETCHT0   (DX)(SI*8)
+	ADDQ         SI, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	ADDQ         $+4, CX
+	ADDQ         $+64, R8
+	DECQ         AX
+	JNZ          loop286
+
+end283:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+16
+	JLT     partial287
+	TESTB   AL, AL
+	JZ      full288
+	VADDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (BX)
+	VADDPS  32(BX), Y1, Y1
+	VMOVUPS Y1, 32(BX)
+	VZEROUPPER
+	RET
+
+full288:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VZEROUPPER
+	RET
+
+partial287:
+	MOVQ       DI, CX
+	SUBQ       $+0, CX
+	XORQ       DX, DX
+	MOVQ       $+8, SI
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, SI
+	CMOVQGT    SI, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y12
+	MOVQ       DI, CX
+	SUBQ       $+8, CX
+	XORQ       DX, DX
+	MOVQ       $+8, SI
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, SI
+	CMOVQGT    SI, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y13
+	TESTB      AL, AL
+	JZ         overwrite289
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y0, Y0
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y1, Y1
+	VMASKMOVPS Y1, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+overwrite289:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	VZEROUPPER
@@ -7660,9 +12374,9 @@ TEXT ·gemmPacked2x16AVX2(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest186
+	JZ         rest291
 
-loop187:
+loop292:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -7698,13 +12412,13 @@ loop187:
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	DECQ         R8
-	JNZ          loop187
+	JNZ          loop292
 
-rest186:
+rest291:
 	TESTQ AX, AX
-	JZ    end185
+	JZ    end290
 
-loop188:
+loop293:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -7716,14 +12430,14 @@ loop188:
 	ADDQ         $+8, CX
 	ADDQ         $+64, DX
 	DECQ         AX
-	JNZ          loop188
+	JNZ          loop293
 
-end185:
+end290:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial189
+	JLT     partial294
 	TESTB   AL, AL
-	JZ      full190
+	JZ      full295
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -7736,7 +12450,7 @@ end185:
 	VZEROUPPER
 	RET
 
-full190:
+full295:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -7745,7 +12459,7 @@ full190:
 	VZEROUPPER
 	RET
 
-partial189:
+partial294:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -7769,7 +12483,7 @@ partial189:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite191
+	JZ         overwrite296
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -7786,7 +12500,7 @@ partial189:
 	VZEROUPPER
 	RET
 
-overwrite191:
+overwrite296:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -7805,13 +12519,13 @@ TEXT ·gemmDirect2x16AVX2(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
+	LEAQ       (R9)(R9*2), R11
 	MOVQ       BX, R11
 	PREFETCHT0 (R11)
 	ADDQ       SI, R11
@@ -7821,11 +12535,11 @@ TEXT ·gemmDirect2x16AVX2(SB), NOSPLIT, $0-73
 	VPXOR      Y2, Y2, Y2
 	VPXOR      Y3, Y3, Y3
 	CMPQ       DI, $+16
-	JGE        full192
+	JGE        full297
 	TESTQ      AX, AX
-	JZ         end194
+	JZ         end299
 
-loop195:
+loop300:
 	MOVQ         DI, R11
 	SUBQ         $+0, R11
 	XORQ         R12, R12
@@ -7853,42 +12567,42 @@ loop195:
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	ADDQ         R10, DX
-	ADDQ         R9, CX
+	ADDQ         R8, DX
+	ADDQ         R10, CX
 	DECQ         AX
-	JNZ          loop195
+	JNZ          loop300
 
-end194:
-	JMP store193
+end299:
+	JMP store298
 
-full192:
+full297:
 	TESTQ AX, AX
-	JZ    end196
+	JZ    end301
 
-loop197:
+loop302:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	ADDQ         R10, DX
-	ADDQ         R9, CX
+	ADDQ         R8, DX
+	ADDQ         R10, CX
 	DECQ         AX
-	JNZ          loop197
+	JNZ          loop302
 
-end196:
-store193:
+end301:
+store298:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial198
+	JLT     partial303
 	TESTB   AL, AL
-	JZ      full199
+	JZ      full304
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -7901,7 +12615,7 @@ store193:
 	VZEROUPPER
 	RET
 
-full199:
+full304:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -7910,7 +12624,7 @@ full199:
 	VZEROUPPER
 	RET
 
-partial198:
+partial303:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -7934,7 +12648,7 @@ partial198:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite200
+	JZ         overwrite305
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -7951,7 +12665,187 @@ partial198:
 	VZEROUPPER
 	RET
 
-overwrite200:
+overwrite305:
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS Y3, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking2x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·gemmPacking2x16AVX2(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest307
+
+loop308:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 64(R9)
+	VMOVUPS      Y13, 96(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 12(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 128(R9)
+	VMOVUPS      Y13, 160(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 16(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 20(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 192(R9)
+	VMOVUPS      Y13, 224(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 24(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 28(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	ADDQ         $+32, CX
+	ADDQ         $+256, R9
+	DECQ         R10
+	JNZ          loop308
+
+rest307:
+	TESTQ AX, AX
+	JZ    end306
+
+loop309:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	ADDQ         $+8, CX
+	ADDQ         $+64, R9
+	DECQ         AX
+	JNZ          loop309
+
+end306:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+16
+	JLT     partial310
+	TESTB   AL, AL
+	JZ      full311
+	VADDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (BX)
+	VADDPS  32(BX), Y1, Y1
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y2, Y2
+	VMOVUPS Y2, (BX)
+	VADDPS  32(BX), Y3, Y3
+	VMOVUPS Y3, 32(BX)
+	VZEROUPPER
+	RET
+
+full311:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	VZEROUPPER
+	RET
+
+partial310:
+	MOVQ       DI, CX
+	SUBQ       $+0, CX
+	XORQ       DX, DX
+	MOVQ       $+8, R8
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, R8
+	CMOVQGT    R8, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y12
+	MOVQ       DI, CX
+	SUBQ       $+8, CX
+	XORQ       DX, DX
+	MOVQ       $+8, DI
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, DI
+	CMOVQGT    DI, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y13
+	TESTB      AL, AL
+	JZ         overwrite312
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y0, Y0
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y1, Y1
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y2, Y2
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y3, Y3
+	VMASKMOVPS Y3, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+overwrite312:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -7986,9 +12880,9 @@ TEXT ·gemmPacked3x16AVX2(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest202
+	JZ         rest314
 
-loop203:
+loop315:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -8036,13 +12930,13 @@ loop203:
 	ADDQ         $+48, CX
 	ADDQ         $+256, DX
 	DECQ         R8
-	JNZ          loop203
+	JNZ          loop315
 
-rest202:
+rest314:
 	TESTQ AX, AX
-	JZ    end201
+	JZ    end313
 
-loop204:
+loop316:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -8057,14 +12951,14 @@ loop204:
 	ADDQ         $+12, CX
 	ADDQ         $+64, DX
 	DECQ         AX
-	JNZ          loop204
+	JNZ          loop316
 
-end201:
+end313:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial205
+	JLT     partial317
 	TESTB   AL, AL
-	JZ      full206
+	JZ      full318
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -8082,7 +12976,7 @@ end201:
 	VZEROUPPER
 	RET
 
-full206:
+full318:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -8094,7 +12988,7 @@ full206:
 	VZEROUPPER
 	RET
 
-partial205:
+partial317:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -8118,7 +13012,7 @@ partial205:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite207
+	JZ         overwrite319
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -8142,7 +13036,7 @@ partial205:
 	VZEROUPPER
 	RET
 
-overwrite207:
+overwrite319:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -8164,13 +13058,13 @@ TEXT ·gemmDirect3x16AVX2(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
+	LEAQ       (R9)(R9*2), R11
 	MOVQ       BX, R11
 	PREFETCHT0 (R11)
 	ADDQ       SI, R11
@@ -8184,11 +13078,11 @@ TEXT ·gemmDirect3x16AVX2(SB), NOSPLIT, $0-73
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 	CMPQ       DI, $+16
-	JGE        full208
+	JGE        full320
 	TESTQ      AX, AX
-	JZ         end210
+	JZ         end322
 
-loop211:
+loop323:
 	MOVQ         DI, R11
 	SUBQ         $+0, R11
 	XORQ         R12, R12
@@ -8216,48 +13110,48 @@ loop211:
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
-	ADDQ         R10, DX
-	ADDQ         R9, CX
+	ADDQ         R8, DX
+	ADDQ         R10, CX
 	DECQ         AX
-	JNZ          loop211
+	JNZ          loop323
 
-end210:
-	JMP store209
+end322:
+	JMP store321
 
-full208:
+full320:
 	TESTQ AX, AX
-	JZ    end212
+	JZ    end324
 
-loop213:
+loop325:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
-	ADDQ         R10, DX
-	ADDQ         R9, CX
+	ADDQ         R8, DX
+	ADDQ         R10, CX
 	DECQ         AX
-	JNZ          loop213
+	JNZ          loop325
 
-end212:
-store209:
+end324:
+store321:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial214
+	JLT     partial326
 	TESTB   AL, AL
-	JZ      full215
+	JZ      full327
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -8275,7 +13169,7 @@ store209:
 	VZEROUPPER
 	RET
 
-full215:
+full327:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -8287,7 +13181,7 @@ full215:
 	VZEROUPPER
 	RET
 
-partial214:
+partial326:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -8311,7 +13205,7 @@ partial214:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite216
+	JZ         overwrite328
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -8335,7 +13229,224 @@ partial214:
 	VZEROUPPER
 	RET
 
-overwrite216:
+overwrite328:
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS Y3, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y4, Y12, (BX)
+	VMASKMOVPS Y5, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking3x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·gemmPacking3x16AVX2(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest330
+
+loop331:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 64(R9)
+	VMOVUPS      Y13, 96(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 12(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 16(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 20(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 128(R9)
+	VMOVUPS      Y13, 160(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 24(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 28(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 32(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 192(R9)
+	VMOVUPS      Y13, 224(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 36(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 40(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 44(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	ADDQ         $+48, CX
+	ADDQ         $+256, R9
+	DECQ         R10
+	JNZ          loop331
+
+rest330:
+	TESTQ AX, AX
+	JZ    end329
+
+loop332:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	ADDQ         $+12, CX
+	ADDQ         $+64, R9
+	DECQ         AX
+	JNZ          loop332
+
+end329:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+16
+	JLT     partial333
+	TESTB   AL, AL
+	JZ      full334
+	VADDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (BX)
+	VADDPS  32(BX), Y1, Y1
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y2, Y2
+	VMOVUPS Y2, (BX)
+	VADDPS  32(BX), Y3, Y3
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y4, Y4
+	VMOVUPS Y4, (BX)
+	VADDPS  32(BX), Y5, Y5
+	VMOVUPS Y5, 32(BX)
+	VZEROUPPER
+	RET
+
+full334:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y5, 32(BX)
+	VZEROUPPER
+	RET
+
+partial333:
+	MOVQ       DI, CX
+	SUBQ       $+0, CX
+	XORQ       DX, DX
+	MOVQ       $+8, R8
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, R8
+	CMOVQGT    R8, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y12
+	MOVQ       DI, CX
+	SUBQ       $+8, CX
+	XORQ       DX, DX
+	MOVQ       $+8, DI
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, DI
+	CMOVQGT    DI, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y13
+	TESTB      AL, AL
+	JZ         overwrite335
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y0, Y0
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y1, Y1
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y2, Y2
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y3, Y3
+	VMASKMOVPS Y3, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y4, Y4
+	VMASKMOVPS Y4, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y5, Y5
+	VMASKMOVPS Y5, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+overwrite335:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -8377,9 +13488,9 @@ TEXT ·gemmPacked4x16AVX2(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest218
+	JZ         rest337
 
-loop219:
+loop338:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -8439,13 +13550,13 @@ loop219:
 	ADDQ         $+64, CX
 	ADDQ         $+256, DX
 	DECQ         R8
-	JNZ          loop219
+	JNZ          loop338
 
-rest218:
+rest337:
 	TESTQ AX, AX
-	JZ    end217
+	JZ    end336
 
-loop220:
+loop339:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -8463,14 +13574,14 @@ loop220:
 	ADDQ         $+16, CX
 	ADDQ         $+64, DX
 	DECQ         AX
-	JNZ          loop220
+	JNZ          loop339
 
-end217:
+end336:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial221
+	JLT     partial340
 	TESTB   AL, AL
-	JZ      full222
+	JZ      full341
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -8493,7 +13604,7 @@ end217:
 	VZEROUPPER
 	RET
 
-full222:
+full341:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -8508,7 +13619,7 @@ full222:
 	VZEROUPPER
 	RET
 
-partial221:
+partial340:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -8532,7 +13643,7 @@ partial221:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite223
+	JZ         overwrite342
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -8563,7 +13674,7 @@ partial221:
 	VZEROUPPER
 	RET
 
-overwrite223:
+overwrite342:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -8588,13 +13699,13 @@ TEXT ·gemmDirect4x16AVX2(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
+	LEAQ       (R9)(R9*2), R11
 	MOVQ       BX, R12
 	PREFETCHT0 (R12)
 	ADDQ       SI, R12
@@ -8612,11 +13723,11 @@ TEXT ·gemmDirect4x16AVX2(SB), NOSPLIT, $0-73
 	VPXOR      Y6, Y6, Y6
 	VPXOR      Y7, Y7, Y7
 	CMPQ       DI, $+16
-	JGE        full224
+	JGE        full343
 	TESTQ      AX, AX
-	JZ         end226
+	JZ         end345
 
-loop227:
+loop346:
 	MOVQ         DI, R12
 	SUBQ         $+0, R12
 	XORQ         R13, R13
@@ -8644,54 +13755,54 @@ loop227:
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
 	VBROADCASTSS (CX)(R11*1), Y15
 	VFMADD231PS  Y15, Y12, Y6
 	VFMADD231PS  Y15, Y13, Y7
-	ADDQ         R10, DX
-	ADDQ         R9, CX
+	ADDQ         R8, DX
+	ADDQ         R10, CX
 	DECQ         AX
-	JNZ          loop227
+	JNZ          loop346
 
-end226:
-	JMP store225
+end345:
+	JMP store344
 
-full224:
+full343:
 	TESTQ AX, AX
-	JZ    end228
+	JZ    end347
 
-loop229:
+loop348:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
 	VBROADCASTSS (CX)(R11*1), Y15
 	VFMADD231PS  Y15, Y12, Y6
 	VFMADD231PS  Y15, Y13, Y7
-	ADDQ         R10, DX
-	ADDQ         R9, CX
+	ADDQ         R8, DX
+	ADDQ         R10, CX
 	DECQ         AX
-	JNZ          loop229
+	JNZ          loop348
 
-end228:
-store225:
+end347:
+store344:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial230
+	JLT     partial349
 	TESTB   AL, AL
-	JZ      full231
+	JZ      full350
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -8714,7 +13825,7 @@ store225:
 	VZEROUPPER
 	RET
 
-full231:
+full350:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -8729,7 +13840,7 @@ full231:
 	VZEROUPPER
 	RET
 
-partial230:
+partial349:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -8753,7 +13864,7 @@ partial230:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite232
+	JZ         overwrite351
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -8784,7 +13895,261 @@ partial230:
 	VZEROUPPER
 	RET
 
-overwrite232:
+overwrite351:
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS Y3, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y4, Y12, (BX)
+	VMASKMOVPS Y5, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y6, Y12, (BX)
+	VMASKMOVPS Y7, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking4x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·gemmPacking4x16AVX2(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest353
+
+loop354:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 12(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 64(R9)
+	VMOVUPS      Y13, 96(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 16(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 20(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 24(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 28(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 128(R9)
+	VMOVUPS      Y13, 160(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 32(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 36(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 40(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 44(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 192(R9)
+	VMOVUPS      Y13, 224(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 48(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 52(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 56(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 60(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	ADDQ         $+64, CX
+	ADDQ         $+256, R9
+	DECQ         R10
+	JNZ          loop354
+
+rest353:
+	TESTQ AX, AX
+	JZ    end352
+
+loop355:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 12(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	ADDQ         $+16, CX
+	ADDQ         $+64, R9
+	DECQ         AX
+	JNZ          loop355
+
+end352:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+16
+	JLT     partial356
+	TESTB   AL, AL
+	JZ      full357
+	VADDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (BX)
+	VADDPS  32(BX), Y1, Y1
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y2, Y2
+	VMOVUPS Y2, (BX)
+	VADDPS  32(BX), Y3, Y3
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y4, Y4
+	VMOVUPS Y4, (BX)
+	VADDPS  32(BX), Y5, Y5
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y6, Y6
+	VMOVUPS Y6, (BX)
+	VADDPS  32(BX), Y7, Y7
+	VMOVUPS Y7, 32(BX)
+	VZEROUPPER
+	RET
+
+full357:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y6, (BX)
+	VMOVUPS Y7, 32(BX)
+	VZEROUPPER
+	RET
+
+partial356:
+	MOVQ       DI, CX
+	SUBQ       $+0, CX
+	XORQ       DX, DX
+	MOVQ       $+8, R8
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, R8
+	CMOVQGT    R8, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y12
+	MOVQ       DI, CX
+	SUBQ       $+8, CX
+	XORQ       DX, DX
+	MOVQ       $+8, DI
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, DI
+	CMOVQGT    DI, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y13
+	TESTB      AL, AL
+	JZ         overwrite358
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y0, Y0
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y1, Y1
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y2, Y2
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y3, Y3
+	VMASKMOVPS Y3, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y4, Y4
+	VMASKMOVPS Y4, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y5, Y5
+	VMASKMOVPS Y5, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y6, Y6
+	VMASKMOVPS Y6, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y7, Y7
+	VMASKMOVPS Y7, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+overwrite358:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -8833,9 +14198,9 @@ TEXT ·gemmPacked5x16AVX2(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest234
+	JZ         rest360
 
-loop235:
+loop361:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -8907,13 +14272,13 @@ loop235:
 	ADDQ         $+80, CX
 	ADDQ         $+256, DX
 	DECQ         R8
-	JNZ          loop235
+	JNZ          loop361
 
-rest234:
+rest360:
 	TESTQ AX, AX
-	JZ    end233
+	JZ    end359
 
-loop236:
+loop362:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -8934,14 +14299,14 @@ loop236:
 	ADDQ         $+20, CX
 	ADDQ         $+64, DX
 	DECQ         AX
-	JNZ          loop236
+	JNZ          loop362
 
-end233:
+end359:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial237
+	JLT     partial363
 	TESTB   AL, AL
-	JZ      full238
+	JZ      full364
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -8969,7 +14334,7 @@ end233:
 	VZEROUPPER
 	RET
 
-full238:
+full364:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -8987,7 +14352,7 @@ full238:
 	VZEROUPPER
 	RET
 
-partial237:
+partial363:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -9011,7 +14376,7 @@ partial237:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite239
+	JZ         overwrite365
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -9049,7 +14414,7 @@ partial237:
 	VZEROUPPER
 	RET
 
-overwrite239:
+overwrite365:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -9077,13 +14442,13 @@ TEXT ·gemmDirect5x16AVX2(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
+	LEAQ       (R9)(R9*2), R11
 	MOVQ       BX, R12
 	PREFETCHT0 (R12)
 	ADDQ       SI, R12
@@ -9105,11 +14470,11 @@ TEXT ·gemmDirect5x16AVX2(SB), NOSPLIT, $0-73
 	VPXOR      Y8, Y8, Y8
 	VPXOR      Y9, Y9, Y9
 	CMPQ       DI, $+16
-	JGE        full240
+	JGE        full366
 	TESTQ      AX, AX
-	JZ         end242
+	JZ         end368
 
-loop243:
+loop369:
 	MOVQ         DI, R12
 	SUBQ         $+0, R12
 	XORQ         R13, R13
@@ -9137,60 +14502,60 @@ loop243:
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
 	VBROADCASTSS (CX)(R11*1), Y15
 	VFMADD231PS  Y15, Y12, Y6
 	VFMADD231PS  Y15, Y13, Y7
-	VBROADCASTSS (CX)(R8*4), Y14
+	VBROADCASTSS (CX)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
-	ADDQ         R10, DX
-	ADDQ         R9, CX
+	ADDQ         R8, DX
+	ADDQ         R10, CX
 	DECQ         AX
-	JNZ          loop243
+	JNZ          loop369
 
-end242:
-	JMP store241
+end368:
+	JMP store367
 
-full240:
+full366:
 	TESTQ AX, AX
-	JZ    end244
+	JZ    end370
 
-loop245:
+loop371:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
 	VBROADCASTSS (CX)(R11*1), Y15
 	VFMADD231PS  Y15, Y12, Y6
 	VFMADD231PS  Y15, Y13, Y7
-	VBROADCASTSS (CX)(R8*4), Y14
+	VBROADCASTSS (CX)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
-	ADDQ         R10, DX
-	ADDQ         R9, CX
+	ADDQ         R8, DX
+	ADDQ         R10, CX
 	DECQ         AX
-	JNZ          loop245
+	JNZ          loop371
 
-end244:
-store241:
+end370:
+store367:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial246
+	JLT     partial372
 	TESTB   AL, AL
-	JZ      full247
+	JZ      full373
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -9218,7 +14583,7 @@ store241:
 	VZEROUPPER
 	RET
 
-full247:
+full373:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -9236,7 +14601,7 @@ full247:
 	VZEROUPPER
 	RET
 
-partial246:
+partial372:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -9260,7 +14625,7 @@ partial246:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite248
+	JZ         overwrite374
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -9298,7 +14663,298 @@ partial246:
 	VZEROUPPER
 	RET
 
-overwrite248:
+overwrite374:
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS Y3, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y4, Y12, (BX)
+	VMASKMOVPS Y5, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y6, Y12, (BX)
+	VMASKMOVPS Y7, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y8, Y12, (BX)
+	VMASKMOVPS Y9, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking5x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·gemmPacking5x16AVX2(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest376
+
+loop377:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 12(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 16(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 64(R9)
+	VMOVUPS      Y13, 96(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 20(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 24(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 28(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 32(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 36(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 128(R9)
+	VMOVUPS      Y13, 160(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 40(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 44(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 48(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 52(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 56(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 192(R9)
+	VMOVUPS      Y13, 224(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 60(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 64(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 68(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 72(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 76(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	ADDQ         $+80, CX
+	ADDQ         $+256, R9
+	DECQ         R10
+	JNZ          loop377
+
+rest376:
+	TESTQ AX, AX
+	JZ    end375
+
+loop378:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 12(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 16(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	ADDQ         $+20, CX
+	ADDQ         $+64, R9
+	DECQ         AX
+	JNZ          loop378
+
+end375:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+16
+	JLT     partial379
+	TESTB   AL, AL
+	JZ      full380
+	VADDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (BX)
+	VADDPS  32(BX), Y1, Y1
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y2, Y2
+	VMOVUPS Y2, (BX)
+	VADDPS  32(BX), Y3, Y3
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y4, Y4
+	VMOVUPS Y4, (BX)
+	VADDPS  32(BX), Y5, Y5
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y6, Y6
+	VMOVUPS Y6, (BX)
+	VADDPS  32(BX), Y7, Y7
+	VMOVUPS Y7, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y8, Y8
+	VMOVUPS Y8, (BX)
+	VADDPS  32(BX), Y9, Y9
+	VMOVUPS Y9, 32(BX)
+	VZEROUPPER
+	RET
+
+full380:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y6, (BX)
+	VMOVUPS Y7, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y8, (BX)
+	VMOVUPS Y9, 32(BX)
+	VZEROUPPER
+	RET
+
+partial379:
+	MOVQ       DI, CX
+	SUBQ       $+0, CX
+	XORQ       DX, DX
+	MOVQ       $+8, R8
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, R8
+	CMOVQGT    R8, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y12
+	MOVQ       DI, CX
+	SUBQ       $+8, CX
+	XORQ       DX, DX
+	MOVQ       $+8, DI
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, DI
+	CMOVQGT    DI, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y13
+	TESTB      AL, AL
+	JZ         overwrite381
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y0, Y0
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y1, Y1
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y2, Y2
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y3, Y3
+	VMASKMOVPS Y3, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y4, Y4
+	VMASKMOVPS Y4, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y5, Y5
+	VMASKMOVPS Y5, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y6, Y6
+	VMASKMOVPS Y6, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y7, Y7
+	VMASKMOVPS Y7, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y8, Y8
+	VMASKMOVPS Y8, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y9, Y9
+	VMASKMOVPS Y9, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+overwrite381:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -9354,9 +15010,9 @@ TEXT ·gemmPacked6x16AVX2(SB), NOSPLIT, $0-49
 	SHRQ       $+2, R8
 	ANDQ       $+3, AX
 	TESTQ      R8, R8
-	JZ         rest250
+	JZ         rest383
 
-loop251:
+loop384:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -9440,13 +15096,13 @@ loop251:
 	ADDQ         $+96, CX
 	ADDQ         $+256, DX
 	DECQ         R8
-	JNZ          loop251
+	JNZ          loop384
 
-rest250:
+rest383:
 	TESTQ AX, AX
-	JZ    end249
+	JZ    end382
 
-loop252:
+loop385:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -9470,14 +15126,14 @@ loop252:
 	ADDQ         $+24, CX
 	ADDQ         $+64, DX
 	DECQ         AX
-	JNZ          loop252
+	JNZ          loop385
 
-end249:
+end382:
 	MOVB    acc+48(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial253
+	JLT     partial386
 	TESTB   AL, AL
-	JZ      full254
+	JZ      full387
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -9510,7 +15166,7 @@ end249:
 	VZEROUPPER
 	RET
 
-full254:
+full387:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -9531,7 +15187,7 @@ full254:
 	VZEROUPPER
 	RET
 
-partial253:
+partial386:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -9555,7 +15211,7 @@ partial253:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite255
+	JZ         overwrite388
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -9600,7 +15256,7 @@ partial253:
 	VZEROUPPER
 	RET
 
-overwrite255:
+overwrite388:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX
@@ -9631,15 +15287,15 @@ TEXT ·gemmDirect6x16AVX2(SB), NOSPLIT, $0-73
 	MOVQ       ldc+56(FP), SI
 	MOVQ       n+64(FP), DI
 	SHLQ       $+2, SI
-	MOVQ       rs+16(FP), R8
-	MOVQ       cs+24(FP), R9
-	MOVQ       ldb+40(FP), R10
+	MOVQ       ldb+40(FP), R8
 	SHLQ       $+2, R8
+	MOVQ       rs+16(FP), R9
+	MOVQ       cs+24(FP), R10
 	SHLQ       $+2, R9
 	SHLQ       $+2, R10
-	LEAQ       (R8)(R8*2), R11
-	LEAQ       (CX)(R8*4), R12
-	ADDQ       R8, R12
+	LEAQ       (R9)(R9*2), R11
+	LEAQ       (CX)(R9*4), R12
+	ADDQ       R9, R12
 	MOVQ       BX, R13
 	PREFETCHT0 (R13)
 	ADDQ       SI, R13
@@ -9665,11 +15321,11 @@ TEXT ·gemmDirect6x16AVX2(SB), NOSPLIT, $0-73
 	VPXOR      Y10, Y10, Y10
 	VPXOR      Y11, Y11, Y11
 	CMPQ       DI, $+16
-	JGE        full256
+	JGE        full389
 	TESTQ      AX, AX
-	JZ         end258
+	JZ         end391
 
-loop259:
+loop392:
 	MOVQ         DI, R13
 	SUBQ         $+0, R13
 	XORQ         R14, R14
@@ -9697,68 +15353,68 @@ loop259:
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
 	VBROADCASTSS (CX)(R11*1), Y15
 	VFMADD231PS  Y15, Y12, Y6
 	VFMADD231PS  Y15, Y13, Y7
-	VBROADCASTSS (CX)(R8*4), Y14
+	VBROADCASTSS (CX)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
 	VBROADCASTSS (R12), Y15
 	VFMADD231PS  Y15, Y12, Y10
 	VFMADD231PS  Y15, Y13, Y11
-	ADDQ         R10, DX
-	ADDQ         R9, CX
-	ADDQ         R9, R12
+	ADDQ         R8, DX
+	ADDQ         R10, CX
+	ADDQ         R10, R12
 	DECQ         AX
-	JNZ          loop259
+	JNZ          loop392
 
-end258:
-	JMP store257
+end391:
+	JMP store390
 
-full256:
+full389:
 	TESTQ AX, AX
-	JZ    end260
+	JZ    end393
 
-loop261:
+loop394:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
+	VBROADCASTSS (CX)(R9*1), Y15
 	VFMADD231PS  Y15, Y12, Y2
 	VFMADD231PS  Y15, Y13, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
 	VBROADCASTSS (CX)(R11*1), Y15
 	VFMADD231PS  Y15, Y12, Y6
 	VFMADD231PS  Y15, Y13, Y7
-	VBROADCASTSS (CX)(R8*4), Y14
+	VBROADCASTSS (CX)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
 	VBROADCASTSS (R12), Y15
 	VFMADD231PS  Y15, Y12, Y10
 	VFMADD231PS  Y15, Y13, Y11
-	ADDQ         R10, DX
-	ADDQ         R9, CX
-	ADDQ         R9, R12
+	ADDQ         R8, DX
+	ADDQ         R10, CX
+	ADDQ         R10, R12
 	DECQ         AX
-	JNZ          loop261
+	JNZ          loop394
 
-end260:
-store257:
+end393:
+store390:
 	MOVB    acc+72(FP), AL
 	CMPQ    DI, $+16
-	JLT     partial262
+	JLT     partial395
 	TESTB   AL, AL
-	JZ      full263
+	JZ      full396
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (BX)
 	VADDPS  32(BX), Y1, Y1
@@ -9791,7 +15447,7 @@ store257:
 	VZEROUPPER
 	RET
 
-full263:
+full396:
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
 	ADDQ    SI, BX
@@ -9812,7 +15468,7 @@ full263:
 	VZEROUPPER
 	RET
 
-partial262:
+partial395:
 	MOVQ       DI, CX
 	SUBQ       $+0, CX
 	XORQ       DX, DX
@@ -9836,7 +15492,7 @@ partial262:
 	LEAQ       lanes<>+0(SB), DX
 	VMOVDQU    32(DX)(CX*4), Y13
 	TESTB      AL, AL
-	JZ         overwrite264
+	JZ         overwrite397
 	VMASKMOVPS (BX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (BX)
@@ -9881,7 +15537,335 @@ partial262:
 	VZEROUPPER
 	RET
 
-overwrite264:
+overwrite397:
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS Y3, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y4, Y12, (BX)
+	VMASKMOVPS Y5, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y6, Y12, (BX)
+	VMASKMOVPS Y7, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y8, Y12, (BX)
+	VMASKMOVPS Y9, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS Y10, Y12, (BX)
+	VMASKMOVPS Y11, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+// func gemmPacking6x16AVX2(k int, a *float32, b *float32, ldb int, to *float32, c *float32, ldc int, n int, acc bool)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·gemmPacking6x16AVX2(SB), NOSPLIT, $0-65
+	MOVQ       k+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+16(FP), DX
+	MOVQ       c+40(FP), BX
+	MOVQ       ldc+48(FP), SI
+	MOVQ       n+56(FP), DI
+	SHLQ       $+2, SI
+	MOVQ       ldb+24(FP), R8
+	SHLQ       $+2, R8
+	MOVQ       to+32(FP), R9
+	MOVQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	VPXOR      Y10, Y10, Y10
+	VPXOR      Y11, Y11, Y11
+	MOVQ       AX, R10
+	SHRQ       $+2, R10
+	ANDQ       $+3, AX
+	TESTQ      R10, R10
+	JZ         rest399
+
+loop400:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 12(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 16(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS 20(CX), Y15
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 64(R9)
+	VMOVUPS      Y13, 96(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 24(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 28(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 32(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 36(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 40(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS 44(CX), Y15
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 128(R9)
+	VMOVUPS      Y13, 160(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 48(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 52(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 56(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 60(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 64(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS 68(CX), Y15
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, 192(R9)
+	VMOVUPS      Y13, 224(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS 72(CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 76(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 80(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 84(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 88(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS 92(CX), Y15
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	ADDQ         $+96, CX
+	ADDQ         $+256, R9
+	DECQ         R10
+	JNZ          loop400
+
+rest399:
+	TESTQ AX, AX
+	JZ    end398
+
+loop401:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      Y12, (R9)
+	VMOVUPS      Y13, 32(R9)
+	PREFETCHT0   (DX)(R8*8)
+	ADDQ         R8, DX
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS 4(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS 12(CX), Y15
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 16(CX), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS 20(CX), Y15
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	ADDQ         $+24, CX
+	ADDQ         $+64, R9
+	DECQ         AX
+	JNZ          loop401
+
+end398:
+	MOVB    acc+64(FP), AL
+	CMPQ    DI, $+16
+	JLT     partial402
+	TESTB   AL, AL
+	JZ      full403
+	VADDPS  (BX), Y0, Y0
+	VMOVUPS Y0, (BX)
+	VADDPS  32(BX), Y1, Y1
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y2, Y2
+	VMOVUPS Y2, (BX)
+	VADDPS  32(BX), Y3, Y3
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y4, Y4
+	VMOVUPS Y4, (BX)
+	VADDPS  32(BX), Y5, Y5
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y6, Y6
+	VMOVUPS Y6, (BX)
+	VADDPS  32(BX), Y7, Y7
+	VMOVUPS Y7, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y8, Y8
+	VMOVUPS Y8, (BX)
+	VADDPS  32(BX), Y9, Y9
+	VMOVUPS Y9, 32(BX)
+	ADDQ    SI, BX
+	VADDPS  (BX), Y10, Y10
+	VMOVUPS Y10, (BX)
+	VADDPS  32(BX), Y11, Y11
+	VMOVUPS Y11, 32(BX)
+	VZEROUPPER
+	RET
+
+full403:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y6, (BX)
+	VMOVUPS Y7, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y8, (BX)
+	VMOVUPS Y9, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y10, (BX)
+	VMOVUPS Y11, 32(BX)
+	VZEROUPPER
+	RET
+
+partial402:
+	MOVQ       DI, CX
+	SUBQ       $+0, CX
+	XORQ       DX, DX
+	MOVQ       $+8, R8
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, R8
+	CMOVQGT    R8, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y12
+	MOVQ       DI, CX
+	SUBQ       $+8, CX
+	XORQ       DX, DX
+	MOVQ       $+8, DI
+	CMPQ       CX, DX
+	CMOVQLT    DX, CX
+	CMPQ       CX, DI
+	CMOVQGT    DI, CX
+	NEGQ       CX
+	LEAQ       lanes<>+0(SB), DX
+	VMOVDQU    32(DX)(CX*4), Y13
+	TESTB      AL, AL
+	JZ         overwrite404
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y0, Y0
+	VMASKMOVPS Y0, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y1, Y1
+	VMASKMOVPS Y1, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y2, Y2
+	VMASKMOVPS Y2, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y3, Y3
+	VMASKMOVPS Y3, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y4, Y4
+	VMASKMOVPS Y4, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y5, Y5
+	VMASKMOVPS Y5, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y6, Y6
+	VMASKMOVPS Y6, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y7, Y7
+	VMASKMOVPS Y7, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y8, Y8
+	VMASKMOVPS Y8, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y9, Y9
+	VMASKMOVPS Y9, Y13, 32(BX)
+	ADDQ       SI, BX
+	VMASKMOVPS (BX), Y12, Y14
+	VADDPS     Y14, Y10, Y10
+	VMASKMOVPS Y10, Y12, (BX)
+	VMASKMOVPS 32(BX), Y13, Y14
+	VADDPS     Y14, Y11, Y11
+	VMASKMOVPS Y11, Y13, 32(BX)
+	VZEROUPPER
+	RET
+
+overwrite404:
 	VMASKMOVPS Y0, Y12, (BX)
 	VMASKMOVPS Y1, Y13, 32(BX)
 	ADDQ       SI, BX

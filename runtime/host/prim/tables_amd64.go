@@ -13,6 +13,11 @@ func avx512Tile() tileTable {
 			gemmDirect5x32AVX512, gemmDirect6x32AVX512, gemmDirect7x32AVX512, gemmDirect8x32AVX512,
 			gemmDirect9x32AVX512, gemmDirect10x32AVX512, gemmDirect11x32AVX512, gemmDirect12x32AVX512,
 			gemmDirect13x32AVX512, gemmDirect14x32AVX512},
+		packing: []func(int, *float32, *float32, int, *float32, *float32, int, int, bool){nil,
+			gemmPacking1x32AVX512, gemmPacking2x32AVX512, gemmPacking3x32AVX512, gemmPacking4x32AVX512,
+			gemmPacking5x32AVX512, gemmPacking6x32AVX512, gemmPacking7x32AVX512, gemmPacking8x32AVX512,
+			gemmPacking9x32AVX512, gemmPacking10x32AVX512, gemmPacking11x32AVX512, gemmPacking12x32AVX512,
+			gemmPacking13x32AVX512, gemmPacking14x32AVX512},
 		transpose: transposeAVX512, copyA: copyPanels1AVX512, copyB: copyPanels2AVX512,
 	}
 }
@@ -26,6 +31,9 @@ func avx2Tile() tileTable {
 		direct: []func(int, *float32, int, int, *float32, int, *float32, int, int, bool){nil,
 			gemmDirect1x16AVX2, gemmDirect2x16AVX2, gemmDirect3x16AVX2,
 			gemmDirect4x16AVX2, gemmDirect5x16AVX2, gemmDirect6x16AVX2},
+		packing: []func(int, *float32, *float32, int, *float32, *float32, int, int, bool){nil,
+			gemmPacking1x16AVX2, gemmPacking2x16AVX2, gemmPacking3x16AVX2,
+			gemmPacking4x16AVX2, gemmPacking5x16AVX2, gemmPacking6x16AVX2},
 		transpose: transposeAVX2, copyA: copyPanels1AVX2, copyB: copyPanels2AVX2,
 	}
 }

@@ -14,6 +14,10 @@ type tileTable struct {
 	// direct[r] does so on operands where they lie: a[i*rs + p*cs], b[p*ldb + j].
 	direct []func(k int, a *float32, rs, cs int, b *float32, ldb int, c *float32, ldc, n int, acc bool)
 
+	// packing[r] does so on a packed A and cols columns of B where they lie: b[p*ldb + j],
+	// which it packs into the panel at to. n is cols.
+	packing []func(k int, a, b *float32, ldb int, to, c *float32, ldc, n int, acc bool)
+
 	// transpose writes dst[p*ldd+i] = src[i*lds+p] for i < rows <= lanes and p < k.
 	transpose func(dst *float32, ldd int, src *float32, lds, rows, k int)
 

@@ -19,6 +19,10 @@ func goTile() tileTable {
 		t.direct = append(t.direct, func(k int, a *float32, rs, cs int, b *float32, ldb int, c *float32, ldc, n int, acc bool) {
 			tileGo(r, k, a, rs, cs, b, ldb, c, ldc, n, acc)
 		})
+		t.packing = append(t.packing, func(k int, a, b *float32, ldb int, to, c *float32, ldc, n int, acc bool) {
+			copyPanelsGo(to, goCols*k, b, ldb, k, goCols, goCols)
+			tileGo(r, k, a, 1, r, to, goCols, c, ldc, n, acc)
+		})
 	}
 	return t
 }

@@ -30,8 +30,29 @@ var (
 
 func physical(v ...reg.VecPhysical) []reg.VecPhysical { return v }
 
-// gemmUnit writes the micro-kernels: for each number of rows one on packed
-// operands and one on operands as they lie in memory ("direct"). All compute
+// A form of micro-kernel says where its operands lie: in panels ("packed"); in
+// memory as they are ("direct"); A in a panel and B in memory, which is packed on
+// the way for the kernels that follow ("packing"): the loads and stores fit between
+// the multiplications, and cost less than packing by itself.
+type form int
+
+const (
+	packed form = iota
+	direct
+	packing
+)
+
+func (f form) String() string { return [...]string{"Packed", "Direct", "Packing"}[f] }
+
+func (f form) args() string {
+	return [...]string{
+		"k int, a, b, c *float32, ldc, n int, acc bool",
+		"k int, a *float32, rs, cs int, b *float32, ldb int, c *float32, ldc, n int, acc bool",
+		"k int, a, b *float32, ldb int, to, c *float32, ldc, n int, acc bool",
+	}[f]
+}
+
+// gemmUnit writes the micro-kernels: for each number of rows one of each form. All compute
 //
 //	c[i, j] (+)= sum over p of a[i, p] * b[p, j]    i < rows, j < n
 //
@@ -41,8 +62,9 @@ func gemmUnit(a *asm) {
 	laneMasks(a)
 	for _, t := range []tileISA{tile512, tile2} {
 		for rows := 1; rows <= t.rows; rows++ {
-			microKernel(a, t, rows, false)
-			microKernel(a, t, rows, true)
+			for _, f := range []form{packed, direct, packing} {
+				microKernel(a, t, rows, f)
+			}
 		}
 	}
 }
@@ -63,33 +85,31 @@ func laneMasks(a *asm) {
 
 type micro struct {
 	*asm
-	t      tileISA
-	rows   int
-	direct bool
+	t    tileISA
+	rows int
+	form form
 
 	k, a, b, c, ldc, n reg.GPVirtual
 	row                []reg.GPVirtual // direct: pointers to rows 0, 5 and 10 of A
-	rs, rs3, cs, ldb   reg.GPVirtual   // direct: byte strides
+	rs, rs3, cs        reg.GPVirtual   // direct: byte strides
+	ldb                reg.GPVirtual   // direct and packing: byte stride
+	to                 reg.GPVirtual   // packing: the panel
 	acc                reg.GPVirtual
 	mask               [2]reg.Register // the columns in use, of either vector
 }
 
-func microKernel(a *asm, t tileISA, rows int, direct bool) {
-	m := &micro{asm: a, t: t, rows: rows, direct: direct}
-	kind, args := "Packed", "k int, a, b, c *float32, ldc, n int, acc bool"
-	if direct {
-		kind, args = "Direct", "k int, a *float32, rs, cs int, b *float32, ldb int, c *float32, ldc, n int, acc bool"
-	}
-	name := fmt.Sprintf("gemm%s%dx%d%s", kind, rows, 2*t.lanes, t.name)
+func microKernel(a *asm, t tileISA, rows int, f form) {
+	m := &micro{asm: a, t: t, rows: rows, form: f}
+	name := fmt.Sprintf("gemm%s%dx%d%s", f, rows, 2*t.lanes, t.name)
 	doc := fmt.Sprintf("%s multiplies a %d x k panel by a k x %d panel.", name, rows, 2*t.lanes)
-	a.fn(name, doc, "func("+args+")")
+	a.fn(name, doc, "func("+f.args()+")")
 	m.loadArgs()
 	m.prefetchC()
 	for i := range 2 * rows {
 		m.zero(t.v[i])
 	}
 	m.masks()
-	if direct && t.lanes == 8 {
+	if f == direct && t.lanes == 8 {
 		// Masked loads cost a third operation on AVX2, so the full width has its own loop.
 		full, store := a.label("full"), a.label("store")
 		a.cmpJump(m.n, imm(2*t.lanes), a.JGE, full)
@@ -99,7 +119,7 @@ func microKernel(a *asm, t tileISA, rows int, direct bool) {
 		m.loop(false)
 		a.Label(store)
 	} else {
-		m.loop(direct)
+		m.loop(f == direct)
 	}
 	m.storeC()
 }
@@ -108,13 +128,18 @@ func (m *micro) loadArgs() {
 	m.k, m.a, m.b, m.c = m.load("k"), m.load("a"), m.load("b"), m.load("c")
 	m.ldc, m.n = m.load("ldc"), m.load("n")
 	m.SHLQ(imm(2), m.ldc)
-	if !m.direct {
+	if m.form == packed {
 		return
 	}
-	m.rs, m.cs, m.ldb = m.load("rs"), m.load("cs"), m.load("ldb")
-	for _, r := range []reg.GPVirtual{m.rs, m.cs, m.ldb} {
-		m.SHLQ(imm(2), r)
+	m.ldb = m.load("ldb")
+	m.SHLQ(imm(2), m.ldb)
+	if m.form == packing {
+		m.to = m.load("to")
+		return
 	}
+	m.rs, m.cs = m.load("rs"), m.load("cs")
+	m.SHLQ(imm(2), m.rs)
+	m.SHLQ(imm(2), m.cs)
 	m.rs3 = m.GP64()
 	m.LEAQ(memIdx(m.rs, m.rs, 2, 0), m.rs3)
 	m.row = []reg.GPVirtual{m.a}
@@ -182,11 +207,11 @@ func (m *micro) mask2(j int, v reg.VecPhysical) {
 	m.VMOVDQU(memIdx(table, n, 4, 32), v)
 }
 
-// loop runs over p: four steps a turn on packed operands, one on direct ones,
+// loop runs over p: four steps a turn where A is packed, one on direct operands,
 // whose steps are longer.
 func (m *micro) loop(masked bool) {
 	end := m.label("end")
-	if !m.direct {
+	if m.form != direct {
 		turns := m.GP64()
 		m.MOVQ(m.k, turns)
 		m.SHRQ(imm(2), turns)
@@ -214,18 +239,22 @@ func (m *micro) turns(n reg.GPVirtual, steps int, masked bool, end string) {
 }
 
 func (m *micro) advance(steps int) {
-	if m.direct {
-		return // step does it
+	switch m.form {
+	case direct: // step does it
+	case packing: // and moves b
+		m.ADDQ(imm(4*m.rows*steps), m.a)
+		m.ADDQ(imm(8*m.t.lanes*steps), m.to)
+	case packed:
+		m.ADDQ(imm(4*m.rows*steps), m.a)
+		m.ADDQ(imm(8*m.t.lanes*steps), m.b)
 	}
-	m.ADDQ(imm(4*m.rows*steps), m.a)
-	m.ADDQ(imm(8*m.t.lanes*steps), m.b)
 }
 
 // step is one p: a row of B in two vectors, and each a[i, p] times both.
 func (m *micro) step(s int, masked bool) {
 	t := m.t
 	disp := 8 * t.lanes * s
-	if m.direct {
+	if m.form != packed {
 		disp = 0
 	}
 	// AVX-512 alternates between two pairs of vectors for B.
@@ -236,9 +265,12 @@ func (m *micro) step(s int, masked bool) {
 	for j := range 2 {
 		m.loadB(j, mem(m.b, disp+4*t.lanes*j), b[j], masked)
 	}
+	if m.form == packing {
+		m.packB(s, b)
+	}
 	for i := range m.rows {
 		at := mem(m.a, 4*(m.rows*s+i))
-		if m.direct {
+		if m.form == direct {
 			at = m.rowAt(i)
 		}
 		if t.lanes == 16 {
@@ -251,12 +283,24 @@ func (m *micro) step(s int, masked bool) {
 		m.VFMADD231PS(x, b[0], t.acc(i, 0))
 		m.VFMADD231PS(x, b[1], t.acc(i, 1))
 	}
-	if m.direct {
+	if m.form == direct {
 		m.ADDQ(m.ldb, m.b)
 		for _, p := range m.row {
 			m.ADDQ(m.cs, p)
 		}
 	}
+}
+
+// packB stores the row of B of step s of a turn in the panel, asks for a row further on, and goes to the next.
+func (m *micro) packB(s int, b []reg.VecPhysical) {
+	for j := range 2 {
+		m.VMOVUPS(b[j], mem(m.to, 4*m.t.lanes*(2*s+j)))
+	}
+	m.PREFETCHT0(memIdx(m.b, m.ldb, 8, 0))
+	if m.t.lanes == 16 {
+		m.PREFETCHT0(memIdx(m.b, m.ldb, 8, 64))
+	}
+	m.ADDQ(m.ldb, m.b)
 }
 
 func (m *micro) loadB(j int, at operand.Mem, v reg.VecPhysical, masked bool) {
