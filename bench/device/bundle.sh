@@ -42,7 +42,7 @@ build/batches -data "$stage/models/tokens.bin" -o "$stage/models/batches.u16" -s
 build/blurun data prepare README.md -o "$stage/models/small.bin" --tokenizer byte
 
 cp bench/gpt2/*.py "$stage/bench/"
-git rev-parse HEAD >"$stage/commit" 2>/dev/null || echo unknown >"$stage/commit"
+git describe --always --dirty --abbrev=12 >"$stage/commit" 2>/dev/null || echo unknown >"$stage/commit"
 echo "$ARCH" >"$stage/arch"
 tar -C "$stage" -czf "$out/bundle.tar.gz" .
 cp bench/device/device.sh "$out/device.sh"
