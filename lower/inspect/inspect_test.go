@@ -87,11 +87,26 @@ func TestHolders(t *testing.T) {
 	require.Regexp(t, `(?m)^accumulate: arena of \d+\.\d\d GiB; \d+\.\d\d GiB in use at the peak, step \d+ of \d+, .*\(gpt2\.blu:\d+:\d+\)$`, memory.String())
 	require.Regexp(t, `(?m)^4\.50 GiB +\d\d\.\d% +24 +16384x3072 f32 +gemm\S+ +gpt2\.blu:\d+:\d+  let m = gelu`, memory.String())
 	r.WriteKernels(&kernels)
-	require.Regexp(t, `(?m)^12 +77\.3 +\d+\.\d\d MiB +\d+ +\S+ +gemm_tn_accumulate_3072x768x16384\S* +accumulate 12$`, kernels.String())
+	require.Regexp(t, `(?m)^12 +1 +- +77\.3 +\d+\.\d\d MiB +\d+ +\S+ +gemm_tn_accumulate_3072x768x16384\S* +accumulate 12$`, kernels.String())
 	require.Regexp(t, `(?m)^\d+ kernels, \d+ launches$`, kernels.String())
 	r.WriteParams(&params)
 	require.Regexp(t, `(?m)^h\.0\.proj_w +768x768 f32 +\[C, C\] +normal\(std: \S+ / sqrt\(2\*L\)\) +0\.1$`, params.String())
 	require.Contains(t, params.String(), "148 parameters with 124439808 elements, 474.70 MiB\n")
+}
+
+// For a GPU the time of a launch is that of its work or of its bytes, whichever is longer, with the starts of its kernels; what
+// kernels work in is beside the total.
+func TestPredicted(t *testing.T) {
+	a, _ := compiled(t, "cuda", small)
+	r, err := inspect.Read(a)
+	require.NoError(t, err)
+	var memory, kernels strings.Builder
+	r.WriteKernels(&kernels)
+	require.Regexp(t, `(?m)^least time on NVIDIA H200$`, kernels.String())
+	require.Regexp(t, `(?m)^  accumulate: [\d.]+ ms, \d+ kernels started$`, kernels.String())
+	require.NotRegexp(t, `(?m)^\d+ +\d+ +- `, kernels.String()) // every kernel has a time
+	r.WriteMemory(&memory)
+	require.Regexp(t, `(?m)^\d+\.\d\d [KM]iB +beside it: what kernels work in, one after the other; \S+ needs most$`, memory.String())
 }
 
 func TestTargetWithoutKernels(t *testing.T) {
@@ -208,9 +223,9 @@ bytes  share  count  type of each  written by  for
 64 B   50.0%  1      16 f32        one         m.blu:3:3  three
 `, memory.String())
 	r.WriteKernels(&kernels)
-	require.Equal(t, `launches  GFLOP each  bytes each  FLOP/byte  grid  kernel  in
-2         -           128 B       -          -     one     f 2
-1         -           192 B       -          -     two     f 1
+	require.Equal(t, `launches  steps  us each  GFLOP each  bytes each  FLOP/byte  grid  kernel  in
+2         1      -        -           128 B       -          -     one     f 2
+1         1      -        -           192 B       -          -     two     f 1
 2 kernels, 3 launches
 `, kernels.String())
 }

@@ -17,6 +17,8 @@ type Kernel struct {
 	Flops     float64    // floating-point operations of products and attention in one launch
 	Bytes     int64      // that one launch reads and writes, each reference once
 	Grid      []int64    // extents of the grid, where the target has one
+	Scratch   int64      // bytes of memory of its own that a launch works in
+	Steps     int        // kernels that a launch starts, one after the other
 	outs      int
 }
 
@@ -59,6 +61,9 @@ func newKernels(program, reference *ir.Op) *kernels {
 	return ks
 }
 
+// maxSteps bounds the kernels of a launch: no more are counted, should they name each other in a circle.
+const maxSteps = 100
+
 // of is the kernel of a launch.
 func (ks *kernels) of(launch *ir.Op) (*Kernel, error) {
 	name := launch.Attrs().Sym("kernel")
@@ -74,6 +79,10 @@ func (ks *kernels) of(launch *ir.Op) (*Kernel, error) {
 		return nil, op.Errorf("%s @%s does not say how many of its %d references it writes", op.Name(), name, launch.NumOperands())
 	}
 	k := &Kernel{Name: name, outs: int(outs), Grid: op.Attrs().Ints("grid"), Bytes: bytesOf(launch)}
+	for step := op; step != nil && k.Steps < maxSteps; step = ir.LookupSymbol(ks.program, step.Attrs().Sym("then")) {
+		a := step.Attrs()
+		k.Steps, k.Scratch = k.Steps+1, max(k.Scratch, a.IntOr("scratch", 0), a.IntOr("workspace", 0)*a.IntOr("blocks", 1))
+	}
 	implements := op.Attrs().Str("reference")
 	if implements == "" {
 		implements = name

@@ -50,6 +50,15 @@ func (r *Report) writeStorage(w io.Writer) {
 	}
 	fmt.Fprintf(t, "%s\t\tarena of the function that needs most\n", size(r.Manifest.Memory.Arena))
 	fmt.Fprintf(t, "%s\t\ttotal\n", size(r.Manifest.Memory.Total))
+	most := Kernel{}
+	for _, k := range r.Kernels {
+		if k.Scratch > most.Scratch {
+			most = k
+		}
+	}
+	if most.Scratch > 0 {
+		fmt.Fprintf(t, "%s\t\tbeside it: what kernels work in, one after the other; %s needs most\n", size(most.Scratch), most.Name)
+	}
 	t.Flush()
 }
 
@@ -92,7 +101,7 @@ func (r *Report) WriteKernels(w io.Writer) {
 		fmt.Fprintf(w, "The target %s has no kernels.\n", r.Manifest.Target)
 		return
 	}
-	t := newTable(w, "launches\tGFLOP each\tbytes each\tFLOP/byte\tgrid\tkernel\tin\t")
+	t := newTable(w, "launches\tsteps\tus each\tGFLOP each\tbytes each\tFLOP/byte\tgrid\tkernel\tin\t")
 	launches := 0
 	for i := range r.Kernels {
 		k := &r.Kernels[i]
@@ -100,11 +109,12 @@ func (r *Report) WriteKernels(w io.Writer) {
 		for _, l := range k.Functions {
 			in = append(in, fmt.Sprintf("%s %d", l.Function, l.Count))
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Launched(), number(k.Flops/1e9), size(k.Bytes), number(k.Flops/float64(max(1, k.Bytes))), grid(k.Grid), k.Name, strings.Join(in, ", "))
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Launched(), k.Steps, number(1e6*r.predicted(k)), number(k.Flops/1e9), size(k.Bytes), number(k.Flops/float64(max(1, k.Bytes))), grid(k.Grid), k.Name, strings.Join(in, ", "))
 		launches += k.Launched()
 	}
 	t.Flush()
 	fmt.Fprintf(w, "%d kernels, %d launches\n", len(r.Kernels), launches)
+	r.writePredicted(w)
 }
 
 // number is a number to three digits, or a dash for none.
