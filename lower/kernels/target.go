@@ -59,7 +59,7 @@ func CUDA() Target {
 	return Target{
 		Name:       "cuda",
 		BlockElems: 4096, RowElems: 8192, OnlineSums: true, ColumnElems: 512, Panels: 512, PanelRows: 16, ScatterCols: 256,
-		LogitsElems: 1 << 28, ClassifierRows: 4096,
+		LogitsElems: 1 << 28, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,
 	}
