@@ -79,16 +79,24 @@ func run(o options) error {
 	if err == nil && slices.Contains(o.Parts, "step") {
 		err = steps(o, &r)
 	}
+	fmt.Println("load", load())
+	return errors.Join(err, r.save(o.JSON))
+}
+
+// save writes what there is so far, so that a run that is broken off leaves it.
+func (r *report) save(file string) error {
+	if file == "" {
+		return nil
+	}
 	r.Load[1] = load()
-	fmt.Println("load", r.Load[1])
-	if o.JSON == "" {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
 		return err
 	}
-	text, jsonErr := json.MarshalIndent(r, "", " ")
-	if jsonErr == nil {
-		jsonErr = atomicfile.WriteFile(atomicfile.OS{}, o.JSON, func(w io.Writer) error { _, err := w.Write(append(text, byte(10))); return err })
-	}
-	return errors.Join(err, jsonErr)
+	return atomicfile.WriteFile(atomicfile.OS{}, file, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
 }
 
 // load is the machine's load averages.

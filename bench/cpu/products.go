@@ -88,6 +88,9 @@ func products(o options, report *report) error {
 			}
 			r.summarize(most)
 			report.Products = append(report.Products, r)
+			if err := report.save(o.JSON); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -72,6 +72,9 @@ func steps(o options, report *report) error {
 			}
 			r.summarize(flops, most)
 			report.Steps = append(report.Steps, r)
+			if err := report.save(o.JSON); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
