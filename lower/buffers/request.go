@@ -39,11 +39,11 @@ func (f *function) request(v *ir.Value, home *place) bool {
 	return true
 }
 
-// requestShared asks for what a launch makes v of, and nothing else reads, to be computed where v is, if a launch does that.
+// requestShared asks for what a launch makes v of, and nothing reads later, to be computed where v is.
 func (f *function) requestShared(v *ir.Value, home *place) {
 	op := v.Op()
 	for i, o := range op.Operands() {
-		if o.Op() != nil && o.Op().Name() == "tile.launch" && o.HasOneUse() && o.Type() == v.Type() && share.Allowed(f.kernel(op), i, op.NumOperands()+v.Index()) && f.request(o, home) {
+		if o.HasOneUse() && o.Type() == v.Type() && share.Allowed(f.kernel(op), i, op.NumOperands()+v.Index()) && f.request(o, home) {
 			return
 		}
 	}
