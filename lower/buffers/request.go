@@ -27,9 +27,6 @@ func (f *function) request(v *ir.Value, home *place) bool {
 		if !f.overwritable(home.root, f.index[op], v, home) {
 			return false
 		}
-		f.places[v] = home
-		f.requestShared(v, home)
-		return true
 	case isCommunication(op):
 		return f.requestCollective(v, home)
 	default:
@@ -37,16 +34,6 @@ func (f *function) request(v *ir.Value, home *place) bool {
 	}
 	f.places[v] = home
 	return true
-}
-
-// requestShared asks for what a launch makes v of, and nothing reads later, to be computed where v is.
-func (f *function) requestShared(v *ir.Value, home *place) {
-	op := v.Op()
-	for i, o := range op.Operands() {
-		if o.HasOneUse() && o.Type() == v.Type() && share.Allowed(f.kernel(op), i, op.NumOperands()+v.Index()) && f.request(o, home) {
-			return
-		}
-	}
 }
 
 // firstWriter is the earliest operation that may write a slice of a concatenation.

@@ -27,9 +27,6 @@ func Allowed(kernel *ir.Op, in, out int) bool {
 	if src.Type() != dst.Type() || kernel.Attr(ApartAttr) != nil {
 		return false
 	}
-	if scatter := scatterOf(src); scatter != nil {
-		return scatter.Operand(3) == dst
-	}
 	store := OnlyStore(dst)
 	if store == nil {
 		return false
@@ -51,16 +48,6 @@ func Allowed(kernel *ir.Op, in, out int) bool {
 		}
 	}
 	return true
-}
-
-// scatterOf is the scatter_add that alone uses a reference, as what its table holds at first; else nil.
-func scatterOf(init *ir.Value) *ir.Op {
-	for u := range init.Uses() {
-		if op := u.Owner(); init.HasOneUse() && op.Is(tile.ScatterAdd) && u.Index() == 4 {
-			return op
-		}
-	}
-	return nil
 }
 
 // repeats reports whether a store may be made more than once for the same elements: whether a grid axis or a loop around it has no part
