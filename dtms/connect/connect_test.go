@@ -3,11 +3,10 @@ package connect
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"blutrain/dtms"
 	"blutrain/dtms/launch"
+	"blutrain/internal/freeport"
 	"blutrain/internal/upstream"
 )
 
@@ -85,12 +85,10 @@ func TestMPIExec(t *testing.T) {
 		t.Skip("mpiexec.mpich is not installed (Debian package mpich)")
 	}
 	for _, engine := range []string{"", "tcp"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := freeport.On("127.0.0.1")
 		require.NoError(t, err)
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		require.NoError(t, errors.Join(err, l.Close()))
 		cmd := exec.Command(program, "-n", "3", os.Args[0])
-		cmd.Env = environment("DTMS_ENGINE="+engine, launch.PortVariable+"="+port)
+		cmd.Env = environment("DTMS_ENGINE="+engine, launch.PortVariable+"="+strconv.Itoa(port))
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Equal(t, 3, strings.Count(string(out), "PMI sum 10101\n"), "%s", out)

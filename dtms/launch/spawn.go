@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"blutrain/internal/freeport"
 )
 
 // Spec says what Spawn starts.
@@ -155,9 +156,9 @@ func (s Spec) environment() ([]string, error) {
 		"WORLD_SIZE": strconv.Itoa(s.Ranks), "LOCAL_WORLD_SIZE": strconv.Itoa(s.Ranks), "MASTER_ADDR": "127.0.0.1",
 		launcherVariable: string(Spawned), TokenVariable: rand.Text(), "RANK": "", "LOCAL_RANK": "", PortVariable: "",
 	}
-	port, err := freePort()
+	port, err := freeport.On("127.0.0.1")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("rank 0: %w", err)
 	}
 	own["MASTER_PORT"] = strconv.Itoa(port)
 	env := slices.DeleteFunc(slices.Clone(s.Env), func(line string) bool {
@@ -172,14 +173,4 @@ func (s Spec) environment() ([]string, error) {
 	}
 	slices.Sort(env)
 	return env, nil
-}
-
-// freePort is a port where nobody listens at the moment.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("no port for rank 0 can be had: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

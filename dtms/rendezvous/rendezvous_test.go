@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/dtms"
+	"blutrain/internal/freeport"
 )
 
 func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address("127.0.0.1")
 	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 func config(rank, size int, master string) Config {

@@ -3,7 +3,6 @@ package tcp
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -11,16 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/dtms"
+	"blutrain/internal/freeport"
 )
 
 // BenchmarkAllReduce sums float32 between two ranks over the loopback interface, both in this process. The rate counts the
 // bytes of the buffer; each rank sends that much too (2N(n-1)/n with n = 2).
 func BenchmarkAllReduce(b *testing.B) {
 	const size = 2
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	master, err := freeport.Address("127.0.0.1")
 	require.NoError(b, err)
-	master := l.Addr().String()
-	l.Close()
 	comms := make([]*dtms.Communicator, size)
 	var all sync.WaitGroup
 	for r := range comms {

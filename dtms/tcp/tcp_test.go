@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"blutrain/dtms"
 	"blutrain/dtms/internal/enginetest"
 	"blutrain/dtms/local"
+	"blutrain/internal/freeport"
 )
 
 // silence is the time without a sign of life in these tests: short, but long for a busy machine.
@@ -57,10 +57,9 @@ func (l *lines) String() string {
 
 // freeAddress is an address where nobody listens at the moment.
 func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address("127.0.0.1")
 	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 // settings are the environment of a rank; wrap, if any, is a command in front of it.

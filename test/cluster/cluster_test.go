@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"blutrain/internal/freeport"
 	"blutrain/internal/upstream"
 )
 
@@ -144,12 +145,9 @@ func losses(t *testing.T, log string) (all []float64) {
 
 // freePort is one where nobody listens at the moment.
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.On("127.0.0.1")
 	require.NoError(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	return port
+	return strconv.Itoa(port)
 }
 
 // required skips a test that can't run here, unless all tools must be there.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"blutrain/dtms"
 	"blutrain/dtms/local"
 	"blutrain/dtms/tcp"
+	"blutrain/internal/freeport"
 	"blutrain/runtime"
 	hostdevice "blutrain/runtime/host"
 	"blutrain/test/numbers"
@@ -343,8 +343,7 @@ func trainOn(t *testing.T, engine string, a *artifact.Artifact, l layout, text *
 
 // freeAddress is one where nobody listens at the moment.
 func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address("127.0.0.1")
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	return address
 }
