@@ -9,7 +9,6 @@ package main
 
 import (
 	_ "embed"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -34,16 +33,7 @@ func main() {
 	}
 	b := &bench{only: strings.Split(*only, ","), reps: *reps}
 	err := b.run()
-	if *out != "" && len(b.results) > 0 { // also of a run that broke off
-		data, jsonErr := json.MarshalIndent(b.results, "", " ")
-		if jsonErr == nil {
-			jsonErr = os.WriteFile(*out, data, 0o644)
-		}
-		if err == nil {
-			err = jsonErr
-		}
-	}
-	if err != nil {
+	if err = gpu.Save(*out, b.results, err); err != nil {
 		fmt.Fprintln(os.Stderr, "attention:", err)
 		os.Exit(1)
 	}

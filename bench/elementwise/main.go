@@ -9,7 +9,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -30,16 +29,7 @@ func main() {
 	}
 	b := &bench{only: strings.Split(*only, ","), reps: *reps}
 	err := b.run()
-	if *out != "" && len(b.results) > 0 {
-		data, jsonErr := json.MarshalIndent(b.results, "", " ")
-		if jsonErr == nil {
-			jsonErr = os.WriteFile(*out, data, 0o644)
-		}
-		if err == nil {
-			err = jsonErr
-		}
-	}
-	if err != nil {
+	if err = gpu.Save(*out, b.results, err); err != nil {
 		fmt.Fprintln(os.Stderr, "elementwise:", err)
 		os.Exit(1)
 	}

@@ -11,7 +11,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -39,19 +38,10 @@ func main() {
 		*checks, *times, *errs = true, true, true
 	}
 	b := &bench{only: strings.Split(*only, ","), reps: *reps, older: *older}
-	if err := b.run(*checks, *times, *errs); err != nil {
+	err := b.run(*checks, *times, *errs)
+	if err = gpu.Save(*out, b.results, err); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
 		os.Exit(1)
-	}
-	if *out != "" {
-		data, err := json.MarshalIndent(b.results, "", " ")
-		if err == nil {
-			err = os.WriteFile(*out, data, 0o644)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "gemm:", err)
-			os.Exit(1)
-		}
 	}
 	if b.failed > 0 {
 		fmt.Fprintf(os.Stderr, "gemm: %d checks failed\n", b.failed)
