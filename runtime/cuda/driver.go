@@ -22,64 +22,60 @@ type result = int32
 // functions is the driver's entry points, each bound to the symbol in its tag. The _v2 forms are those that headers since
 // CUDA 4 mean by the plain name.
 type functions struct {
-	Init               func(flags uint32) result                                                                                           `cuda:"cuInit"`
-	DriverGetVersion   func(version *int32) result                                                                                         `cuda:"cuDriverGetVersion"`
-	GetErrorName       func(code result, name **byte) result                                                                               `cuda:"cuGetErrorName"`
-	GetErrorString     func(code result, text **byte) result                                                                               `cuda:"cuGetErrorString"`
-	DeviceGetCount     func(n *int32) result                                                                                               `cuda:"cuDeviceGetCount"`
-	DeviceGet          func(device *int32, ordinal int32) result                                                                           `cuda:"cuDeviceGet"`
-	DeviceGetName      func(name *byte, size int32, device int32) result                                                                   `cuda:"cuDeviceGetName"`
-	DeviceTotalMem     func(bytes *uint64, device int32) result                                                                            `cuda:"cuDeviceTotalMem_v2"`
-	DeviceGetAttribute func(value *int32, attribute int32, device int32) result                                                            `cuda:"cuDeviceGetAttribute"`
-	PrimaryRetain      func(ctx *uintptr, device int32) result                                                                             `cuda:"cuDevicePrimaryCtxRetain"`
-	PrimaryRelease     func(device int32) result                                                                                           `cuda:"cuDevicePrimaryCtxRelease_v2"`
-	CtxSetCurrent      func(ctx uintptr) result                                                                                            `cuda:"cuCtxSetCurrent"`
-	CtxSynchronize     func() result                                                                                                       `cuda:"cuCtxSynchronize"`
-	MemGetInfo         func(free, total *uint64) result                                                                                    `cuda:"cuMemGetInfo_v2"`
-	MemAlloc           func(p *uint64, bytes uint64) result                                                                                `cuda:"cuMemAlloc_v2"`
-	MemFree            func(p uint64) result                                                                                               `cuda:"cuMemFree_v2"`
-	MemcpyHtoD         func(to uint64, from unsafe.Pointer, bytes uint64) result                                                           `cuda:"cuMemcpyHtoD_v2"`
-	MemcpyDtoH         func(to unsafe.Pointer, from uint64, bytes uint64) result                                                           `cuda:"cuMemcpyDtoH_v2"`
-	MemcpyDtoDAsync    func(to, from uint64, bytes uint64, stream uintptr) result                                                          `cuda:"cuMemcpyDtoDAsync_v2"`
-	MemsetD32Async     func(p uint64, value uint32, count uint64, stream uintptr) result                                                   `cuda:"cuMemsetD32Async"`
-	ModuleLoadDataEx   func(m *uintptr, image *byte, n uint32, opts *int32, values *uintptr) result                                        `cuda:"cuModuleLoadDataEx"`
-	ModuleUnload       func(m uintptr) result                                                                                              `cuda:"cuModuleUnload"`
-	ModuleGetFunction  func(f *uintptr, m uintptr, name *byte) result                                                                      `cuda:"cuModuleGetFunction"`
-	FuncGetAttribute   func(value *int32, attribute int32, f uintptr) result                                                               `cuda:"cuFuncGetAttribute"`
-	FuncSetAttribute   func(f uintptr, attribute, value int32) result                                                                      `cuda:"cuFuncSetAttribute"`
-	LaunchKernelEx     func(config *launchConfig, f uintptr, params *unsafe.Pointer, extra uintptr) result                                 `cuda:"cuLaunchKernelEx"`
-	StreamCreate       func(s *uintptr, flags uint32) result                                                                               `cuda:"cuStreamCreate"`
-	StreamDestroy      func(s uintptr) result                                                                                              `cuda:"cuStreamDestroy_v2"`
-	StreamQuery        func(s uintptr) result                                                                                              `cuda:"cuStreamQuery"`
-	StreamWaitEvent    func(s, e uintptr, flags uint32) result                                                                             `cuda:"cuStreamWaitEvent"`
-	StreamSynchronize  func(s uintptr) result                                                                                              `cuda:"cuStreamSynchronize"`
-	EventCreate        func(e *uintptr, flags uint32) result                                                                               `cuda:"cuEventCreate"`
-	EventDestroy       func(e uintptr) result                                                                                              `cuda:"cuEventDestroy_v2"`
-	EventRecord        func(e, s uintptr) result                                                                                           `cuda:"cuEventRecord"`
-	EventSynchronize   func(e uintptr) result                                                                                              `cuda:"cuEventSynchronize"`
-	EventElapsedTime   func(ms *float32, start, end uintptr) result                                                                        `cuda:"cuEventElapsedTime"`
-	MemAllocHost       func(p *unsafe.Pointer, bytes uint64) result                                                                        `cuda:"cuMemAllocHost_v2"`
-	MemFreeHost        func(p unsafe.Pointer) result                                                                                       `cuda:"cuMemFreeHost"`
-	MemcpyHtoDAsync    func(to uint64, from unsafe.Pointer, bytes uint64, stream uintptr) result                                           `cuda:"cuMemcpyHtoDAsync_v2"`
-	MemcpyDtoHAsync    func(to unsafe.Pointer, from uint64, bytes uint64, stream uintptr) result                                           `cuda:"cuMemcpyDtoHAsync_v2"`
-	BeginCapture       func(stream uintptr, mode int32) result                                                                             `cuda:"cuStreamBeginCapture_v2"`
-	EndCapture         func(stream uintptr, graph *uintptr) result                                                                         `cuda:"cuStreamEndCapture"`
-	GraphInstantiate   func(exec *uintptr, graph uintptr, flags uint64) result                                                             `cuda:"cuGraphInstantiateWithFlags"`
-	GraphLaunch        func(exec, stream uintptr) result                                                                                   `cuda:"cuGraphLaunch"`
-	GraphExecDestroy   func(exec uintptr) result                                                                                           `cuda:"cuGraphExecDestroy"`
-	GraphDestroy       func(graph uintptr) result                                                                                          `cuda:"cuGraphDestroy"`
-	LinkCreate         func(n uint32, opts *int32, values *uintptr, state *uintptr) result                                                 `cuda:"cuLinkCreate_v2"`
-	LinkAddData        func(state uintptr, kind int32, data *byte, size uint64, name *byte, n uint32, opts *int32, values *uintptr) result `cuda:"cuLinkAddData_v2"`
-	LinkComplete       func(state uintptr, cubin **byte, size *uint64) result                                                              `cuda:"cuLinkComplete"`
-	LinkDestroy        func(state uintptr) result                                                                                          `cuda:"cuLinkDestroy"`
-	AddressReserve     func(p *uint64, bytes, alignment, address, flags uint64) result                                                     `cuda:"cuMemAddressReserve"`
-	AddressFree        func(p, bytes uint64) result                                                                                        `cuda:"cuMemAddressFree"`
-	MemCreate          func(handle *uint64, bytes uint64, properties *allocation, flags uint64) result                                     `cuda:"cuMemCreate"`
-	MemRelease         func(handle uint64) result                                                                                          `cuda:"cuMemRelease"`
-	MemMap             func(p, bytes, offset, handle, flags uint64) result                                                                 `cuda:"cuMemMap"`
-	MemUnmap           func(p, bytes uint64) result                                                                                        `cuda:"cuMemUnmap"`
-	MemSetAccess       func(p, bytes uint64, access *accessTo, n uint64) result                                                            `cuda:"cuMemSetAccess"`
-	MemGranularity     func(bytes *uint64, properties *allocation, option int32) result                                                    `cuda:"cuMemGetAllocationGranularity"`
+	Init               func(flags uint32) result                                                           `cuda:"cuInit"`
+	DriverGetVersion   func(version *int32) result                                                         `cuda:"cuDriverGetVersion"`
+	GetErrorName       func(code result, name **byte) result                                               `cuda:"cuGetErrorName"`
+	GetErrorString     func(code result, text **byte) result                                               `cuda:"cuGetErrorString"`
+	DeviceGetCount     func(n *int32) result                                                               `cuda:"cuDeviceGetCount"`
+	DeviceGet          func(device *int32, ordinal int32) result                                           `cuda:"cuDeviceGet"`
+	DeviceGetName      func(name *byte, size int32, device int32) result                                   `cuda:"cuDeviceGetName"`
+	DeviceTotalMem     func(bytes *uint64, device int32) result                                            `cuda:"cuDeviceTotalMem_v2"`
+	DeviceGetAttribute func(value *int32, attribute int32, device int32) result                            `cuda:"cuDeviceGetAttribute"`
+	PrimaryRetain      func(ctx *uintptr, device int32) result                                             `cuda:"cuDevicePrimaryCtxRetain"`
+	PrimaryRelease     func(device int32) result                                                           `cuda:"cuDevicePrimaryCtxRelease_v2"`
+	CtxSetCurrent      func(ctx uintptr) result                                                            `cuda:"cuCtxSetCurrent"`
+	CtxSynchronize     func() result                                                                       `cuda:"cuCtxSynchronize"`
+	MemGetInfo         func(free, total *uint64) result                                                    `cuda:"cuMemGetInfo_v2"`
+	MemAlloc           func(p *uint64, bytes uint64) result                                                `cuda:"cuMemAlloc_v2"`
+	MemFree            func(p uint64) result                                                               `cuda:"cuMemFree_v2"`
+	MemcpyHtoD         func(to uint64, from unsafe.Pointer, bytes uint64) result                           `cuda:"cuMemcpyHtoD_v2"`
+	MemcpyDtoH         func(to unsafe.Pointer, from uint64, bytes uint64) result                           `cuda:"cuMemcpyDtoH_v2"`
+	MemcpyDtoDAsync    func(to, from uint64, bytes uint64, stream uintptr) result                          `cuda:"cuMemcpyDtoDAsync_v2"`
+	MemsetD32Async     func(p uint64, value uint32, count uint64, stream uintptr) result                   `cuda:"cuMemsetD32Async"`
+	ModuleLoadDataEx   func(m *uintptr, image *byte, n uint32, opts *int32, values *uintptr) result        `cuda:"cuModuleLoadDataEx"`
+	ModuleUnload       func(m uintptr) result                                                              `cuda:"cuModuleUnload"`
+	ModuleGetFunction  func(f *uintptr, m uintptr, name *byte) result                                      `cuda:"cuModuleGetFunction"`
+	FuncGetAttribute   func(value *int32, attribute int32, f uintptr) result                               `cuda:"cuFuncGetAttribute"`
+	FuncSetAttribute   func(f uintptr, attribute, value int32) result                                      `cuda:"cuFuncSetAttribute"`
+	LaunchKernelEx     func(config *launchConfig, f uintptr, params *unsafe.Pointer, extra uintptr) result `cuda:"cuLaunchKernelEx"`
+	StreamCreate       func(s *uintptr, flags uint32) result                                               `cuda:"cuStreamCreate"`
+	StreamDestroy      func(s uintptr) result                                                              `cuda:"cuStreamDestroy_v2"`
+	StreamQuery        func(s uintptr) result                                                              `cuda:"cuStreamQuery"`
+	StreamWaitEvent    func(s, e uintptr, flags uint32) result                                             `cuda:"cuStreamWaitEvent"`
+	StreamSynchronize  func(s uintptr) result                                                              `cuda:"cuStreamSynchronize"`
+	EventCreate        func(e *uintptr, flags uint32) result                                               `cuda:"cuEventCreate"`
+	EventDestroy       func(e uintptr) result                                                              `cuda:"cuEventDestroy_v2"`
+	EventRecord        func(e, s uintptr) result                                                           `cuda:"cuEventRecord"`
+	EventSynchronize   func(e uintptr) result                                                              `cuda:"cuEventSynchronize"`
+	EventElapsedTime   func(ms *float32, start, end uintptr) result                                        `cuda:"cuEventElapsedTime"`
+	MemAllocHost       func(p *unsafe.Pointer, bytes uint64) result                                        `cuda:"cuMemAllocHost_v2"`
+	MemFreeHost        func(p unsafe.Pointer) result                                                       `cuda:"cuMemFreeHost"`
+	MemcpyHtoDAsync    func(to uint64, from unsafe.Pointer, bytes uint64, stream uintptr) result           `cuda:"cuMemcpyHtoDAsync_v2"`
+	MemcpyDtoHAsync    func(to unsafe.Pointer, from uint64, bytes uint64, stream uintptr) result           `cuda:"cuMemcpyDtoHAsync_v2"`
+	BeginCapture       func(stream uintptr, mode int32) result                                             `cuda:"cuStreamBeginCapture_v2"`
+	EndCapture         func(stream uintptr, graph *uintptr) result                                         `cuda:"cuStreamEndCapture"`
+	GraphInstantiate   func(exec *uintptr, graph uintptr, flags uint64) result                             `cuda:"cuGraphInstantiateWithFlags"`
+	GraphLaunch        func(exec, stream uintptr) result                                                   `cuda:"cuGraphLaunch"`
+	GraphExecDestroy   func(exec uintptr) result                                                           `cuda:"cuGraphExecDestroy"`
+	GraphDestroy       func(graph uintptr) result                                                          `cuda:"cuGraphDestroy"`
+	AddressReserve     func(p *uint64, bytes, alignment, address, flags uint64) result                     `cuda:"cuMemAddressReserve"`
+	AddressFree        func(p, bytes uint64) result                                                        `cuda:"cuMemAddressFree"`
+	MemCreate          func(handle *uint64, bytes uint64, properties *allocation, flags uint64) result     `cuda:"cuMemCreate"`
+	MemRelease         func(handle uint64) result                                                          `cuda:"cuMemRelease"`
+	MemMap             func(p, bytes, offset, handle, flags uint64) result                                 `cuda:"cuMemMap"`
+	MemUnmap           func(p, bytes uint64) result                                                        `cuda:"cuMemUnmap"`
+	MemSetAccess       func(p, bytes uint64, access *accessTo, n uint64) result                            `cuda:"cuMemSetAccess"`
+	MemGranularity     func(bytes *uint64, properties *allocation, option int32) result                    `cuda:"cuMemGetAllocationGranularity"`
 	TensorMapEncode    func(m *[128]byte, dataType int32, rank uint32, address uint64, dims, strides *uint64, box, steps *uint32,
 		interleave, swizzle, promotion, fill int32) result `cuda:"cuTensorMapEncodeTiled"`
 }

@@ -23,7 +23,7 @@ type program struct {
 	ctx      *Context
 	stream   *Stream
 	pool     *alloc.Pool
-	cache    *cubins
+	warn     func(string)
 
 	kernels   map[string]*kernel
 	functions map[string]*function
@@ -69,8 +69,7 @@ func OpenProgram(a *artifact.Artifact, ordinal int, opts runtime.Options) (runti
 	if err != nil {
 		return nil, err
 	}
-	p := &program{manifest: &a.Manifest, artifact: a, options: opts, ctx: ctx, kernels: map[string]*kernel{}, functions: map[string]*function{}, states: map[string]Pointer{}}
-	p.cache = newCubins(ctx, version, warnOnce())
+	p := &program{manifest: &a.Manifest, artifact: a, options: opts, ctx: ctx, kernels: map[string]*kernel{}, functions: map[string]*function{}, states: map[string]Pointer{}, warn: warnOnce()}
 	if err = p.load(module); err == nil {
 		err = p.connect(opts.CallContext())
 	}

@@ -289,30 +289,34 @@ func (p *program) assemble(f *function) error {
 			}
 		}
 	}
-	cubins := make([][]byte, len(todo))
+	modules := make([]*Module, len(todo))
 	var group errgroup.Group
 	group.SetLimit(goruntime.GOMAXPROCS(0))
 	for i, k := range todo {
 		group.Go(func() (err error) {
 			ptx, _ := p.artifact.File(k.file)
-			cubins[i], err = p.cache.get(ptx, func() ([]byte, error) { return p.ctx.assemble("kernel "+k.name, ptx) })
+			modules[i], err = p.ctx.Load("kernel "+k.name, ptx)
 			return k.failed(err)
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
+	err := group.Wait()
 	for i, k := range todo {
-		m, err := p.ctx.Load("kernel "+k.name, cubins[i])
-		if err != nil {
-			return k.failed(err)
+		m := modules[i]
+		if m == nil {
+			continue
 		}
 		p.ordered = append(p.ordered, m)
+		if err != nil {
+			continue
+		}
+		if loss := m.performanceLoss(); loss != "" {
+			p.warn(fmt.Sprintf("kernel %s: %s", k.name, loss))
+		}
 		if k.code, err = m.Function(k.entry, k.shared); err != nil {
-			return k.failed(err)
+			err = k.failed(err)
 		}
 	}
-	return nil
+	return err
 }
 
 // failed says where in the source a kernel comes from.

@@ -97,38 +97,6 @@ func (g *graph) close() error {
 	}, "destroying a graph")
 }
 
-const linkPTX = 1 // the driver's number for PTX as input
-
-// assemble makes a cubin of PTX for the GPU.
-func (c *Context) assemble(name string, ptx []byte) ([]byte, error) {
-	jit := newJIT()
-	text := append(append([]byte(nil), ptx...), 0)
-	label := nulTerminated(name)
-	var state uintptr
-	var cubin []byte
-	err := c.do(func() result {
-		code := c.d.fn.LinkCreate(uint32(len(jit.options)), &jit.options[0], &jit.values[0], &state)
-		if code != 0 {
-			return code
-		}
-		defer c.d.fn.LinkDestroy(state)
-		if code = c.d.fn.LinkAddData(state, linkPTX, &text[0], uint64(len(text)), label, 0, nil, nil); code != 0 {
-			return code
-		}
-		var p *byte
-		var size uint64
-		if code = c.d.fn.LinkComplete(state, &p, &size); code == 0 {
-			cubin = append([]byte(nil), unsafe.Slice(p, size)...)
-		}
-		return code
-	}, "assembling %s for GPU %d (%s)", name, c.Device.Ordinal, c.Device.Name)
-	runtime.KeepAlive(jit)
-	if e, ok := err.(*Error); ok {
-		e.Log = jit.text(jit.failure[:], jitFailureSize)
-	}
-	return cubin, err
-}
-
 // allocation is CUmemAllocationProp: device memory that stays where it is.
 type allocation struct {
 	kind, handles int32 // 1: pinned

@@ -1,9 +1,6 @@
 package cuda
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unsafe"
@@ -22,54 +19,12 @@ func TestMappingStructures(t *testing.T) {
 	require.Equal(t, uintptr(12), unsafe.Sizeof(accessTo{}))
 }
 
-// Assembled kernels are kept, found again, and assembled again where the file is damaged, which is said once.
-func TestCubinsAreKept(t *testing.T) {
-	var warnings []string
-	made := 0
-	cache := &cubins{folder: filepath.Join(t.TempDir(), "a", "b"), target: "driver 1, GPU", warn: func(s string) { warnings = append(warnings, s) }}
-	get := func(ptx string) []byte {
-		b, err := cache.get([]byte(ptx), func() ([]byte, error) { made++; return []byte("cubin of " + ptx), nil })
-		require.NoError(t, err)
-		return b
-	}
-	require.Equal(t, "cubin of x", string(get("x")))
-	require.Equal(t, "cubin of y", string(get("y")))
-	require.Equal(t, "cubin of x", string(get("x")))
-	require.Equal(t, 2, made)
-
-	for _, damage := range []func([]byte) []byte{
-		func(b []byte) []byte { return b[:len(b)-1] },
-		func(b []byte) []byte { b[40] ^= 1; return b },
-		func([]byte) []byte { return nil },
-	} {
-		name := cache.file([]byte("x"))
-		raw, err := os.ReadFile(name)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(name, damage(bytes.Clone(raw)), 0o666))
-		made, warnings = 0, nil
-		require.Equal(t, "cubin of x", string(get("x")))
-		require.Equal(t, "cubin of x", string(get("x")))
-		require.Equal(t, 1, made)
-		require.Len(t, warnings, 1)
-		require.Contains(t, warnings[0], "is damaged")
-	}
-	other := *cache
-	other.target = "driver 2, GPU"
-	require.NotEqual(t, cache.file([]byte("x")), other.file([]byte("x")), "another driver has its own")
-}
-
-// A folder that can't be written to costs a warning, nothing else.
-func TestCubinsWithoutFolder(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o666))
-	var warnings []string
-	cache := &cubins{folder: filepath.Join(file, "x"), warn: func(s string) { warnings = append(warnings, s) }}
-	for range 2 {
-		b, err := cache.get([]byte("x"), func() ([]byte, error) { return []byte("y"), nil })
-		require.NoError(t, err)
-		require.Equal(t, "y", string(b))
-	}
-	require.Len(t, warnings, 1)
+// What the assembler says of slow kernels is found among the rest.
+func TestPerformanceLoss(t *testing.T) {
+	m := &Module{Log: "ptxas info    : 0 bytes gmem\nptxas info    : (C7504) Potential Performance Loss: 'setmaxnreg' ignored.\nptxas info    : Used 168 registers\n"}
+	require.Equal(t, "ptxas info    : (C7504) Potential Performance Loss: 'setmaxnreg' ignored.", m.performanceLoss())
+	m.Log = "ptxas info    : Used 168 registers\n"
+	require.Empty(t, m.performanceLoss())
 }
 
 // An artifact for another GPU, or a driver that is too old, is one clear line.
