@@ -182,7 +182,7 @@ func (p *pending) Wait() error {
 
 func (p *pending) wait() error {
 	e := p.engine
-	for pause := 10 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+	for begun := time.Now(); ; rest(begun) {
 		done, err := e.device.Done(p.call.Stream)
 		if err != nil {
 			return err
@@ -203,7 +203,6 @@ func (p *pending) wait() error {
 		if over := time.Since(p.call.Deadline); over > time.Second {
 			return fmt.Errorf("all ranks have begun it, but the device has not ended it: %w", context.DeadlineExceeded)
 		}
-		time.Sleep(pause)
 	}
 	if p.roll == nil {
 		return nil

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	goruntime "runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"blutrain/dtms"
@@ -21,7 +23,7 @@ type Device interface {
 
 // Config of a group of GPUs.
 type Config struct {
-	Library string             // file to load; "" means the usual names of NCCL
+	Library string             // file to load; "" means what LibraryVariable names, or else the usual names of NCCL
 	Control *dtms.Communicator // of the same ranks; Close closes it
 	Device  Device
 	Join    time.Duration // for all ranks to start NCCL; 0 means 5 minutes
@@ -44,6 +46,9 @@ var errAborted = errors.New("NCCL's communicator was aborted")
 
 // Connect starts NCCL on the ranks of the control communicator.
 func Connect(ctx context.Context, c Config) (*dtms.Communicator, error) {
+	if c.Library == "" {
+		c.Library = os.Getenv(LibraryVariable)
+	}
 	lib, err := load(c.Library)
 	if err != nil {
 		return nil, err
@@ -124,7 +129,7 @@ func (e *engine) enqueue(deadline time.Time, name string, call func() int32) err
 	if err := e.lib.check(name, call(), e.comm); err != nil {
 		return err
 	}
-	for pause := 10 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+	for begun := time.Now(); ; rest(begun) {
 		var state int32
 		if err := e.lib.check("ncclCommGetAsyncError", e.lib.getAsyncError(e.comm, &state), e.comm); err != nil {
 			return err
@@ -138,8 +143,24 @@ func (e *engine) enqueue(deadline time.Time, name string, call func() int32) err
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s: NCCL has not taken it in time: %w", name, context.DeadlineExceeded)
 		}
-		time.Sleep(pause)
 	}
+}
+
+// rest lets some time pass before the next look at what began then: none at first, since NCCL takes a call within about a tenth of a
+// millisecond, and then little, since GPUs wait meanwhile. time.Sleep would take a millisecond at least where nothing else runs.
+func rest(begun time.Time) {
+	var pause time.Duration
+	switch waited := time.Since(begun); {
+	case waited < time.Millisecond:
+		goruntime.Gosched()
+		return
+	case waited < time.Second:
+		pause = 20 * time.Microsecond
+	default:
+		pause = time.Millisecond
+	}
+	t := syscall.NsecToTimespec(int64(pause))
+	_ = syscall.Nanosleep(&t, nil) // a signal may end it early
 }
 
 // asyncError is what NCCL found wrong after it took a call.

@@ -39,12 +39,12 @@ type config struct {
 	maxCTAs        int32
 	netName        uintptr
 	splitShare     int32
-	_              int32
+	trafficClass   int32 // since 2.25; the end of the structure's padding before
 }
 
 // newConfig asks for calls that don't wait, so that they can be aborted.
 func newConfig() *config {
-	return &config{size: 48, magic: configMagic, version: oldest, cgaClusterSize: undefined, minCTAs: undefined, maxCTAs: undefined, splitShare: undefined}
+	return &config{size: 48, magic: configMagic, version: oldest, cgaClusterSize: undefined, minCTAs: undefined, maxCTAs: undefined, splitShare: undefined, trafficClass: undefined}
 }
 
 // dataTypes are NCCL's numbers of element types.

@@ -27,6 +27,9 @@ func TestNoLibrary(t *testing.T) {
 	require.ErrorContains(t, err, "NCCL can't be loaded (tried libnowhere.so.2; BLUTRAIN_NCCL_LIBRARY names another file)")
 	_, err = Connect(context.Background(), Config{Library: "libc.so.6", Control: local.New(1)[0]})
 	require.ErrorContains(t, err, "libc.so.6 is not NCCL")
+	t.Setenv(LibraryVariable, "libelsewhere.so.2")
+	_, err = Connect(context.Background(), Config{Control: local.New(1)[0]})
+	require.ErrorContains(t, err, "NCCL can't be loaded (tried libelsewhere.so.2;")
 }
 
 // TestEnvironment holds that what Go sets in the environment is what C libraries see.

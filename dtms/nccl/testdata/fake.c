@@ -12,7 +12,7 @@ typedef struct {
 	unsigned int magic, version;
 	int blocking, cgaClusterSize, minCTAs, maxCTAs;
 	const char *netName;
-	int splitShare;
+	int splitShare, trafficClass;
 } ncclConfig;
 typedef struct comm { int ranks, rank, busy, aborted, broken; } comm;
 
@@ -34,7 +34,7 @@ int ncclCommInitRankConfig(comm **out, int ranks, ncclUniqueId id, int rank, ncc
 	for (int i = 0; i < 128; i++)
 		if (id.internal[i] != (char)(3 * i + 1)) return invalid;
 	if (config->size != 48 || config->magic != 0xcafebeef || config->version != 21800 || config->blocking != 0 || config->netName) return invalid;
-	if (config->splitShare != INT32_MIN || rank < 0 || rank >= ranks) return invalid;
+	if (config->splitShare != INT32_MIN || config->trafficClass != INT32_MIN || rank < 0 || rank >= ranks) return invalid;
 	comm *c = calloc(1, sizeof *c);
 	c->ranks = ranks;
 	c->rank = rank;
