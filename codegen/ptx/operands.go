@@ -140,12 +140,21 @@ func (p *printer) mma(op *ir.Op) {
 func (p *printer) wgmma(op *ir.Op) {
 	d := p.inPlace(op.Result(0), op, 2)
 	f := op.Attrs().Str("format")
-	majors := ""
-	if f != "tf32" {
+	a, majors := "", ""
+	switch inRegisters := ptx.Registers(op.Operand(0).Type()) > 1; {
+	case inRegisters && f != "tf32":
+		majors = ", " + digit(op, "tb")
+		fallthrough
+	case inRegisters:
+		a = p.list(op.Operand(0))
+	case f != "tf32":
 		majors = fmt.Sprintf(", %s, %s", digit(op, "ta"), digit(op, "tb"))
+		fallthrough
+	default:
+		a = p.inRegister(op.Operand(0), 0)
 	}
 	p.line("wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s %s, %s, %s, %s, 1, 1%s;", 2*len(d), ptx.Depth(f), f, f,
-		listed(d), p.inRegister(op.Operand(0), 0), p.inRegister(op.Operand(1), 0), p.operand(op.Operand(3)), majors)
+		listed(d), a, p.inRegister(op.Operand(1), 0), p.operand(op.Operand(3)), majors)
 }
 
 func digit(op *ir.Op, name string) string {

@@ -63,9 +63,10 @@ var WGMMA = define(ir.OpDef{
 	Name:    "wgmma",
 	Summary: "d = a b, or a b + c where `add` holds: m64 n, k16 (bf16, f16) or k8 (tf32), begun by a warpgroup and finished in the background",
 	Description: "a and b are matrix descriptors. Warp w of the warpgroup, lane l, g = l/4, t = l%4: registers 4j, 4j+1 of d are row 16w+g, columns 8j+2t and the next; " +
-		"4j+2, 4j+3 row 16w+g+8. c is tied to d and must not be used elsewhere; d is complete after a ptx.wgmma_wait of it.",
+		"4j+2, 4j+3 row 16w+g+8. c is tied to d and must not be used elsewhere; d is complete after a ptx.wgmma_wait of it. a may be in registers instead, each " +
+		"warp's 16 rows as ptx.mma has them, which must stay as they are until then.",
 	Operands: []ir.OperandDef{
-		{Name: "a", Type: long}, {Name: "b", Type: long}, {Name: "c", Type: f32s}, {Name: "add", Type: predicate},
+		{Name: "a", Type: ir.Constraint{Doc: "i64 or vector<4xi32>", OK: either(isInt(64), isVector(isInt(32), 4))}}, {Name: "b", Type: long}, {Name: "c", Type: f32s}, {Name: "add", Type: predicate},
 	},
 	Attrs: []ir.AttrDef{format,
 		{Name: "ta", Kind: ir.UnitKind, Optional: true, Doc: "a is M-major (16-bit formats)"},
@@ -85,6 +86,9 @@ func verifyWGMMA(op *ir.Op) error {
 	}
 	if f == "tf32" && (op.Attrs().Bool("ta") || op.Attrs().Bool("tb")) {
 		return op.Errorf("ptx.wgmma: tf32 operands are K-major")
+	}
+	if Registers(op.Operand(0).Type()) > 1 && op.Attrs().Bool("ta") {
+		return op.Errorf("ptx.wgmma: a is in registers, so it is not M-major")
 	}
 	if n := 2 * Registers(op.Operand(2).Type()); n%8 != 0 || n > 256 {
 		return op.Errorf("ptx.wgmma: %d columns; a multiple of 8, at most 256", n)

@@ -51,6 +51,69 @@ func TestWGMMA(t *testing.T) {
 	}
 }
 
+// a of a product may be in registers: each warp reads its 16 rows of what a product in shared memory reads.
+func TestWGMMARegisters(t *testing.T) {
+	for _, format := range []string{"bf16", "f16", "tf32"} {
+		t.Run(format, func(t *testing.T) {
+			const n = 16
+			depth := int(ptx.Depth(format))
+			image := make([]byte, 8192)
+			r := rand.New(rand.NewPCG(3, 4))
+			for i := 0; i < len(image); i += 4 {
+				x := math.Float32bits(float32(r.NormFloat64())) &^ 0x1FFF
+				if format != "tf32" {
+					x = uint32(ir.BF16Bits(r.NormFloat64())) | uint32(ir.BF16Bits(r.NormFloat64()))<<16
+				}
+				if format == "f16" {
+					x = uint32(ir.F16Bits(r.NormFloat64())) | uint32(ir.F16Bits(r.NormFloat64()))<<16
+				}
+				binary.LittleEndian.PutUint32(image[i:], x)
+			}
+			run := func(registers bool) []byte {
+				ctx := ir.NewContext(ptx.Dialect)
+				b := ptx.NewKernel(ir.NewBuilder(ctx, nil), ptx.Config{Name: "k", Target: ptx.SM90A, Threads: 128, Shared: len(image)}, ctx.I64(), ctx.I64())
+				tid, args := b.Special("tid.x"), b.Kernel.Body().Args()
+				b.For(tid, b.I32(len(image)/16), b.I32(128), false, nil, func(i *ir.Value, _ []*ir.Value) []*ir.Value {
+					b.Store(b.Add(b.SharedBase(), b.MulI(i, 16)), b.Load(b.MulWide(i, 16, args[0]), ctx.I32(), 4, ptx.Access{Space: "global"}), ptx.Access{Space: "shared"})
+					return nil
+				})
+				b.Do(ptx.Fence, nil, "kind", "async")
+				b.Do(ptx.Sync, nil)
+				// Rows of 32 bytes without a swizzle: eight rows' first 16 bytes, then their second, then the next eight rows.
+				a := b.I64(int64(sharedBase>>4 | 128>>4<<16 | 256>>4<<32))
+				if registers {
+					lane, warp := b.Binary(ptx.And, tid, b.I32(31)), b.DivI(tid, 32)
+					low, high, eight := b.Binary(ptx.And, b.DivI(lane, 8), b.I32(1)), b.DivI(lane, 16), b.Binary(ptx.And, lane, b.I32(7))
+					at := b.Add(b.Add(b.MulI(warp, 512), b.MulI(low, 256)), b.Add(b.MulI(high, 128), b.MulI(eight, 16)))
+					a = b.LoadMatrix(b.Add(b.SharedBase(), at), 4, 0, false)
+				}
+				b.Do(ptx.WGMMAFence, nil)
+				d := b.Do(ptx.WGMMA, []*ir.Value{a, b.I64(int64((sharedBase+4096)>>4 | 128>>4<<16 | 256>>4<<32)), b.Undef(n / 2), b.False()}, "format", format).Result(0)
+				b.Do(ptx.WGMMACommit, nil)
+				d = b.Do(ptx.WGMMAWait, []*ir.Value{d}, "pending", 0).Result(0)
+				for i := range n / 2 {
+					b.Store(b.MulWide(b.AddI(b.MulI(tid, n/2), i), 4, args[1]), b.Extract(d, i), ptx.Access{Space: "global"})
+				}
+				b.CreateState(ptx.Return, ir.OpState{})
+				require.NoError(t, ir.Verify(ctx, b.Kernel))
+				m := &Memory{}
+				in, out := m.Alloc(len(image)), m.Alloc(64*n*4)
+				in.Write(0, image)
+				require.NoError(t, Launch(m, b.Kernel, 1, in.Base, out.Base))
+				return out.Data
+			}
+			want, zero := run(false), 0
+			for i := 0; i < len(want); i += 4 {
+				if binary.LittleEndian.Uint32(want[i:]) == 0 {
+					zero++
+				}
+			}
+			require.Less(t, zero, depth)
+			require.Equal(t, want, run(true))
+		})
+	}
+}
+
 func testWGMMA(t *testing.T, format string, swizzle int, mnMajor bool) {
 	const n = 24
 	depth := int(ptx.Depth(format))
@@ -188,6 +251,19 @@ func TestProductFaults(t *testing.T) {
 			b.Do(ptx.WGMMACommit, nil)
 			b.sync()
 			fill(b)
+		}},
+		{"operand written over too early", "operand in registers was written over", func(b *bench) {
+			fill(b)
+			b.Do(ptx.Fence, nil, "kind", "async")
+			b.sync()
+			b.For(b.I32(0), b.I32(2), b.I32(1), true, []*ir.Value{b.I32(0)}, func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+				b.Do(ptx.WGMMAFence, nil)
+				a := b.Vector(carried[0], carried[0], carried[0], carried[0])
+				b.Do(ptx.WGMMA, []*ir.Value{a, descriptor(b), b.Undef(4), b.False()}, "format", "bf16")
+				b.Do(ptx.WGMMACommit, nil)
+				return []*ir.Value{b.AddI(i, 1)}
+			})
+			b.Do(ptx.WGMMAWait, nil, "pending", 0)
 		}},
 		{"different in a warpgroup", "begins another product than other warps", func(b *bench) {
 			fill(b)

@@ -14,6 +14,14 @@ type products struct {
 	open             bool   // there are some that no group has
 	fenced           bool   // a fence came after the registers may have been touched
 	count            int
+	read             []reading
+}
+
+// reading is registers that a product reads as its operand, and what they held when it began.
+type reading struct {
+	group uint32
+	slots []int
+	held  []lanes
 }
 
 // together is a product that the warps of a warpgroup have to begin alike.
@@ -100,7 +108,7 @@ func (w *warp) gather(d descriptor, format string, mnMajor bool, first int, to [
 }
 
 func (c *compiler) wgmma(op *ir.Op) error {
-	da, db, add := c.one(op.Operand(0)), c.one(op.Operand(1)), c.one(op.Operand(3))
+	da, db, add := c.of(op.Operand(0)), c.one(op.Operand(1)), c.one(op.Operand(3))
 	format, ta, tb := op.Attrs().Str("format"), op.Attrs().Bool("ta"), op.Attrs().Bool("tb")
 	depth := int(ptx.Depth(format))
 	d := c.inPlace(op.Result(0), op, 2)
@@ -126,7 +134,12 @@ func (c *compiler) wgmma(op *ir.Op) error {
 			who.view = w.views[l].join(who.view)
 		}
 		x, y := make([][16]float64, 16), make([][16]float64, 2*len(d))
-		if err := w.gather(a, format, ta, w.index%4*16, x, &who); err != nil {
+		if len(da) > 1 {
+			err = w.takeRegisters(format, da, group, x)
+		} else {
+			err = w.gather(a, format, ta, w.index%4*16, x, &who)
+		}
+		if err != nil {
 			return err
 		}
 		if err := w.gather(b, format, tb, 0, y, &who); err != nil {
@@ -150,8 +163,42 @@ func (c *compiler) wgmma(op *ir.Op) error {
 	return nil
 }
 
-// begin checks what has to hold when a product begins.
-func (w *warp) begin(op *ir.Op, da, db, add int) (a, b descriptor, adds bool, err error) {
+// takeRegisters reads the warp's 16 rows of a matrix from registers, which the product reads until it is complete.
+func (w *warp) takeRegisters(format string, slots []int, group uint32, to [][16]float64) error {
+	r := reading{group: group, slots: slots}
+	for i, s := range slots {
+		for l, v := range w.regs[s] {
+			if v>>32 != 0 {
+				return threadError{l, tagged(v)}
+			}
+			unpack(format, uint32(v), to[l/4+i%2*8][:], l%4, i/2)
+		}
+		r.held = append(r.held, w.regs[s])
+	}
+	w.product.read = append(w.product.read, r)
+	return nil
+}
+
+// kept checks that the operands of products that are complete were left alone.
+func (w *warp) kept() error {
+	var rest []reading
+	for _, r := range w.product.read {
+		if r.group > w.product.finished {
+			rest = append(rest, r)
+			continue
+		}
+		for i, s := range r.slots {
+			if w.regs[s] != r.held[i] {
+				return fmt.Errorf("waits for a product whose operand in registers was written over before it was complete")
+			}
+		}
+	}
+	w.product.read = rest
+	return nil
+}
+
+// begin checks what has to hold when a product begins. a is a descriptor where it is in shared memory.
+func (w *warp) begin(op *ir.Op, da []int, db, add int) (a, b descriptor, adds bool, err error) {
 	if err = w.complete(); err != nil {
 		return
 	}
@@ -160,8 +207,10 @@ func (w *warp) begin(op *ir.Op, da, db, add int) (a, b descriptor, adds bool, er
 	}
 	w.product.open = true
 	var x, y, p uint64
-	if x, err = w.uniform(da, "descriptor"); err != nil {
-		return
+	if len(da) == 1 {
+		if x, err = w.uniform(da[0], "descriptor"); err != nil {
+			return
+		}
 	}
 	if y, err = w.uniform(db, "descriptor"); err != nil {
 		return
@@ -172,7 +221,7 @@ func (w *warp) begin(op *ir.Op, da, db, add int) (a, b descriptor, adds bool, er
 	if err = w.alike(op, x, y); err != nil {
 		return
 	}
-	if a, err = decode(x); err != nil {
+	if a, err = decode(x); err != nil { // 0 where a is in registers
 		return
 	}
 	b, err = decode(y)
@@ -228,6 +277,9 @@ func (c *compiler) wgmmaWait(op *ir.Op) error {
 		w.product.fenced = false
 		if w.product.closed > pending {
 			w.product.finished = max(w.product.finished, w.product.closed-pending)
+		}
+		if err := w.kept(); err != nil {
+			return err
 		}
 		for _, s := range slots {
 			x := &w.regs[s]

@@ -18,7 +18,7 @@ func matrices() []experiment {
 	for _, format := range []string{"bf16", "f16", "tf32"} {
 		all = append(all, multiplied(format))
 		for _, n := range []int{8, 64, 136, 256} {
-			all = append(all, warpgroup(format, n, layout{128, false, 0}, layout{128, false, 0}))
+			all = append(all, warpgroup(format, n, layout{128, false, 0}, layout{128, false, 0}), registered(format, n, layout{128, false, 0}))
 		}
 		for _, swizzle := range []int{0, 32, 64, 128} {
 			all = append(all, warpgroup(format, 64, layout{swizzle, false, 0}, layout{128 - swizzle/64*64, false, 0}))
@@ -28,6 +28,7 @@ func matrices() []experiment {
 			continue
 		}
 		for _, swizzle := range []int{0, 32, 64, 128} {
+			all = append(all, registered(format, 64, layout{swizzle, true, 0}))
 			all = append(all, warpgroup(format, 64, layout{swizzle, true, 0}, layout{128, false, 0}), warpgroup(format, 128, layout{128, false, 0}, layout{swizzle, true, 0}))
 		}
 		all = append(all, warpgroup(format, 128, layout{128, true, 0}, layout{128, true, 0}))
@@ -141,10 +142,25 @@ func (l layout) descriptor(start int) uint64 {
 // warpgroup multiplies matrices of random bytes of shared memory, laid out as the descriptors say, twice: d = a b, then
 // d = a b + d, negative first.
 func warpgroup(format string, n int, a, c layout) experiment {
+	return products(fmt.Sprintf("wgmma %s n%d %v %v", format, n, a, c), format, n, a, c, nil)
+}
+
+// registered multiplies with rows of a in registers, read from the same place.
+func registered(format string, n int, c layout) experiment {
+	return products(fmt.Sprintf("wgmma %s n%d registers %v", format, n, c), format, n, layout{128, false, 0}, c, func(b *body) *ir.Value {
+		lane, warp := b.Binary(ptx.And, b.tid, b.I32(31)), b.DivI(b.tid, 32)
+		low, high, eight := b.Binary(ptx.And, b.DivI(lane, 8), b.I32(1)), b.DivI(lane, 16), b.Binary(ptx.And, lane, b.I32(7))
+		row := b.Add(b.Add(b.MulI(warp, 16), b.MulI(low, 8)), eight)
+		return b.LoadMatrix(b.Add(b.SharedBase(), b.Add(b.MulI(row, 128), b.MulI(b.Binary(ptx.Xor, high, eight), 16))), 4, 0, false)
+	})
+}
+
+// products is two products, of a by its descriptor or as it is made.
+func products(name, format string, n int, a, c layout, rows func(b *body) *ir.Value) experiment {
 	size := map[string]int{"bf16": 2, "f16": 2, "tf32": 4}[format]
 	bytesA := (a.bytes(64, size) + 1023) / 1024 * 1024
 	total := bytesA + (c.bytes(n, size)+1023)/1024*1024
-	return experiment{name: fmt.Sprintf("wgmma %s n%d %v %v", format, n, a, c), in: repeated(format, total/size), out: 256 * n, shared: total, elem: "f32", bound: sums(32), body: func(b *body) {
+	return experiment{name: name, in: repeated(format, total/size), out: 256 * n, shared: total, elem: "f32", bound: sums(32), body: func(b *body) {
 		b.stage(128, total)
 		b.Do(ptx.Fence, nil, "kind", "async")
 		b.sync()
@@ -154,6 +170,9 @@ func warpgroup(format string, n int, a, c layout) experiment {
 			return b.Join(b.AddI(base, int(uint32(bits))), b.I32(int(int32(bits>>32))))
 		}
 		x, y := make(a, 0), make(c, bytesA)
+		if rows != nil {
+			x = rows(b)
+		}
 		attrs := []any{"format", format}
 		if a.mnMajor {
 			attrs = append(attrs, "ta", true)
