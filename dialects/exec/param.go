@@ -7,11 +7,13 @@ import (
 	"blutrain/ir"
 )
 
-// Param is a parameter of a kernel: an address, or a tensor map that describes what is there to the copy engine.
+// Param is a parameter of a kernel: an address, a tensor map that describes what is there to the copy engine, or a number,
+// by which kernels differ that share their code.
 type Param struct {
 	Ref    int   // the reference of the launch it is about; -1: the launch's scratch memory
 	Offset int64 // bytes from there
 	Map    *Map
+	Value  *int64 // the number; nil: it is an address or a tensor map
 }
 
 // Map describes boxes of a tensor that the copy engine moves to shared memory under the 128-byte swizzle. The contiguous
@@ -26,8 +28,11 @@ type Map struct {
 // elemBytes is the size of what a map's elements are in memory.
 var elemBytes = map[string]int64{"bf16": 2, "f16": 2, "f32": 4, "tf32": 4}
 
-// Attr is the parameter as an attribute: {ref = 0}, {scratch = 4096}, {ref = 1, map = "bf16", dims = ...}.
+// Attr is the parameter as an attribute: {ref = 0}, {scratch = 4096}, {ref = 1, map = "bf16", dims = ...}, {value = 7}.
 func (p Param) Attr(c *ir.Context) ir.Attr {
+	if p.Value != nil {
+		return c.Dict(ir.NamedAttr{Name: "value", Value: c.Int64(*p.Value)})
+	}
 	var entries []ir.NamedAttr
 	add := func(name string, a ir.Attr) { entries = append(entries, ir.NamedAttr{Name: name, Value: a}) }
 	if p.Map != nil {
@@ -67,6 +72,14 @@ func Params(op *ir.Op, name string) ([]Param, error) {
 		}
 		a := ir.Attrs(d.Entries)
 		p := Param{Ref: -1}
+		if v, ok := a.Int("value"); ok {
+			if len(d.Entries) > 1 {
+				return nil, fmt.Errorf("parameter %d is a number and something else", i)
+			}
+			p.Value = &v
+			params[i] = p
+			continue
+		}
 		scratch, inScratch := a.Int("scratch")
 		ref, isRef := a.Int("ref")
 		if inScratch == isRef {
@@ -86,6 +99,9 @@ func Params(op *ir.Op, name string) ([]Param, error) {
 
 // check reports why a parameter isn't one, of a kernel with references of these types and so many bytes of scratch memory.
 func (p Param) check(refs []ir.Attr, scratch int64) error {
+	if p.Value != nil {
+		return nil
+	}
 	if p.Ref >= len(refs) || p.Ref < -1 || p.Offset < 0 {
 		return fmt.Errorf("offset %d in reference %d of %d", p.Offset, p.Ref, len(refs))
 	}

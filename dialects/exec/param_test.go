@@ -29,7 +29,8 @@ func TestParams(t *testing.T) {
 	tile := func() *exec.Map {
 		return &exec.Map{Elem: "bf16", Dims: []int64{128, 64}, Strides: []int64{256}, Box: []int64{64, 64}}
 	}
-	all := []exec.Param{{Ref: 0}, {Ref: 0, Offset: 128}, {Ref: -1, Offset: 512}, {Ref: 0, Map: tile()}, {Ref: -1, Offset: 1024, Map: tile()}}
+	number := int64(-7)
+	all := []exec.Param{{Ref: 0}, {Ref: 0, Offset: 128}, {Ref: -1, Offset: 512}, {Ref: 0, Map: tile()}, {Ref: -1, Offset: 1024, Map: tile()}, {Ref: -1, Value: &number}}
 	op, err := kernel(1024+64*256, all...)
 	require.NoError(t, err)
 	got, err := exec.Params(op, "params")

@@ -1,6 +1,8 @@
 package binary
 
 import (
+	"strings"
+
 	"blutrain/artifact"
 	codegen "blutrain/codegen/ptx"
 	"blutrain/dialects/exec"
@@ -8,8 +10,11 @@ import (
 	"blutrain/ir"
 )
 
-// takeKernels writes each kernel for GPUs to a file of its own, and leaves its declaration in the program.
+// takeKernels writes the code of kernels for GPUs to files, those of the same code to one, and leaves their declarations in
+// the program.
 func takeKernels(c *ir.Context, module *ir.Op) (files []artifact.File, err error) {
+	type code struct{ file, entry string }
+	known := map[string]code{}
 	for op := range module.Body().Ops() {
 		if !op.Is(ptx.Kernel) {
 			continue
@@ -18,11 +23,16 @@ func takeKernels(c *ir.Context, module *ir.Op) (files []artifact.File, err error
 		if err != nil {
 			return nil, err
 		}
-		name := ir.SymName(op)
-		file := artifact.File{Name: "kernels/" + name + ".ptx", Data: text}
-		files = append(files, file)
+		entry := ptx.EntryName(op)
+		key := nameless(text, entry)
+		in, ok := known[key]
+		if !ok {
+			in = code{"kernels/" + ir.SymName(op) + ".ptx", entry}
+			known[key] = in
+			files = append(files, artifact.File{Name: in.file, Data: text})
+		}
 		n := ir.NewBuilder(c, nil).Before(op).CreateState(exec.Kernel, ir.OpState{Loc: op.Loc(), Attrs: []ir.NamedAttr{
-			{Name: "sym_name", Value: op.Attr("sym_name")}, {Name: "file", Value: c.String(file.Name)}, {Name: "entry", Value: c.String(ptx.EntryName(op))},
+			{Name: "sym_name", Value: op.Attr("sym_name")}, {Name: "file", Value: c.String(in.file)}, {Name: "entry", Value: c.String(in.entry)},
 			{Name: "threads", Value: op.Attr("threads")},
 		}})
 		for _, a := range []string{"refs", "outs", "blocks", "table", "workspace", "errors", "reference", "params", "scratch", "then"} {
@@ -38,4 +48,15 @@ func takeKernels(c *ir.Context, module *ir.Op) (files []artifact.File, err error
 		op.Erase()
 	}
 	return files, nil
+}
+
+// nameless is a kernel's text without its name and without lines that say where it comes from.
+func nameless(text []byte, entry string) string {
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "//") {
+			b.WriteString(strings.ReplaceAll(line, entry, "$"))
+		}
+	}
+	return b.String()
 }

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"slices"
 
 	"blutrain/dialects/exec"
 	"blutrain/dialects/mem"
@@ -92,7 +93,8 @@ type lowering struct {
 	errors    []ir.Attr
 	errorsAt  *ir.Value
 	workAt    *ir.Value
-	table     *ir.Value // address of the references' addresses, where they are no parameters
+	table     *ir.Value           // address of the references' addresses, where they are no parameters
+	streams   map[int64]*ir.Value // parameters that say which stream of random numbers is drawn from
 }
 
 // maxParams is the references that can be parameters: those of a kernel may have 4352 bytes.
@@ -126,7 +128,7 @@ func newReference(base *ir.Value, t *ir.MemRefType, align int64) *reference {
 func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 	l := &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
-		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, within: map[*ir.Op]bool{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, within: map[*ir.Op]bool{}, streams: map[int64]*ir.Value{},
 	}
 	if err := l.checkSizes(); err != nil {
 		return err
@@ -157,6 +159,10 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 	} else {
 		rest = args[len(ins)+len(outs):]
 	}
+	for i, s := range needs.streams {
+		l.streams[s] = rest[i]
+	}
+	rest = rest[len(needs.streams):]
 	if needs.errors {
 		l.errorsAt, rest = rest[0], rest[1:]
 	}
@@ -202,7 +208,10 @@ func (l *lowering) checkSizes() error {
 }
 
 // needs is the parameters that a kernel has besides its references.
-type needs struct{ table, errors, workspace bool }
+type needs struct {
+	table, errors, workspace bool
+	streams                  []int64 // of random numbers; none with a table
+}
 
 func (l *lowering) needs() (n needs) {
 	ins, outs := tile.Refs(l.kernel)
@@ -213,6 +222,10 @@ func (l *lowering) needs() (n needs) {
 			n.errors = true
 		case tile.Scratch:
 			n.workspace = true
+		case tile.RandomUniform, tile.RandomNormal:
+			if s := op.Attrs().IntOr("stream", 0); !n.table && !slices.Contains(n.streams, s) {
+				n.streams = append(n.streams, s)
+			}
 		}
 		return ir.Advance
 	})
@@ -226,6 +239,9 @@ func (l *lowering) parameters(n needs) (params []ir.Type) {
 		count = 1
 	}
 	for range count {
+		params = append(params, l.c.I64())
+	}
+	for range n.streams {
 		params = append(params, l.c.I64())
 	}
 	for _, has := range []bool{n.errors, n.workspace} {
@@ -288,9 +304,23 @@ func (l *lowering) finish() {
 	if l.errorsAt != nil {
 		k.SetAttr(ErrorsAttr, l.c.Array(l.errors...))
 	}
+	if len(l.streams) > 0 {
+		k.SetAttr(ParamsAttr, l.c.Array(l.paramsWithStreams(len(types))...))
+	}
 	if r := l.kernel.Attr("tile.reference"); r != nil {
 		k.SetAttr(ReferenceAttr, r)
 	}
+}
+
+// paramsWithStreams is the references, then the streams in their order.
+func (l *lowering) paramsWithStreams(refs int) (params []ir.Attr) {
+	for i := range refs {
+		params = append(params, exec.Param{Ref: i}.Attr(l.c))
+	}
+	for _, s := range l.needs().streams {
+		params = append(params, exec.Param{Ref: -1, Value: &s}.Attr(l.c))
+	}
+	return params
 }
 
 // dropDead erases pure operations that nobody uses.

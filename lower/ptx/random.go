@@ -15,7 +15,7 @@ func (l *lowering) random(op *ir.Op) error {
 	y := l.blockFor(op.Result(0))
 	y.rows, y.cols = l.extentOf(op.Operand(2), y.shape[0]), l.extentOf(op.Operand(3), y.shape[1])
 	seedLow, seedHigh := b.Split(l.blocks[op.Operand(0)].regs[0], l.c.I32())
-	stream, pitch := op.Attrs().IntOr("stream", 0), op.Attrs().IntOr("pitch", 0)
+	stream, pitch := l.stream(op.Attrs().IntOr("stream", 0)), op.Attrs().IntOr("pitch", 0)
 	start := b.Convert(l.index[op.Operand(1)], l.c.I64(), false)
 	l.each(y, func(i, j, k int) {
 		n := start
@@ -26,7 +26,7 @@ func (l *lowering) random(op *ir.Op) error {
 			n = b.Create(ptx.MulWide, []*ir.Value{l.col(j), b.I32(1), n}).Result(0)
 		}
 		low, high := b.Split(n, l.c.I32())
-		w := l.philox([4]*ir.Value{low, high, b.I32(int(int32(stream))), b.I32(int(stream >> 32))}, [2]*ir.Value{seedLow, seedHigh})
+		w := l.philox([4]*ir.Value{low, high, stream[0], stream[1]}, [2]*ir.Value{seedLow, seedHigh})
 		if op.Is(tile.RandomUniform) {
 			high24 := b.Create(ptx.Shr, []*ir.Value{w[0], b.I32(8)}).Result(0)
 			y.regs[k] = l.cast(b.Mul(b.Convert(high24, l.c.F32(), false), b.F32(1.0/(1<<24))), y.elem)
@@ -37,6 +37,16 @@ func (l *lowering) random(op *ir.Op) error {
 	})
 	l.blocks[op.Result(0)] = y
 	return nil
+}
+
+// stream is a stream's number in two words: a parameter, so that kernels that differ in it alone share their code.
+func (l *lowering) stream(n int64) [2]*ir.Value {
+	p := l.streams[n]
+	if p == nil {
+		return [2]*ir.Value{l.b.I32(int(int32(n))), l.b.I32(int(n >> 32))}
+	}
+	low, high := l.b.Split(p, l.c.I32())
+	return [2]*ir.Value{low, high}
 }
 
 // normal is a standard normal number of two words (Box and Muller).

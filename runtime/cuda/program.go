@@ -30,9 +30,9 @@ type program struct {
 	states    map[string]Pointer
 	arena     Pointer
 	workspace Pointer
-	errors    Pointer // error records of the function that runs
-	spare     int64   // bytes of workspace
-	ordered   []*Module
+	errors    Pointer            // error records of the function that runs
+	spare     int64              // bytes of workspace
+	modules   map[string]*Module // by file
 	guards    []guard
 	network   *network // nil where the program has no collectives
 	copies    snapshots
@@ -69,7 +69,7 @@ func OpenProgram(a *artifact.Artifact, ordinal int, opts runtime.Options) (runti
 	if err != nil {
 		return nil, err
 	}
-	p := &program{manifest: &a.Manifest, artifact: a, options: opts, ctx: ctx, kernels: map[string]*kernel{}, functions: map[string]*function{}, states: map[string]Pointer{}, warn: warnOnce()}
+	p := &program{manifest: &a.Manifest, artifact: a, options: opts, ctx: ctx, kernels: map[string]*kernel{}, functions: map[string]*function{}, states: map[string]Pointer{}, modules: map[string]*Module{}, warn: warnOnce()}
 	if err = p.load(module); err == nil {
 		err = p.connect(opts.CallContext())
 	}
@@ -251,7 +251,7 @@ func (p *program) Close() error {
 	for _, f := range p.functions {
 		faults = append(faults, f.close())
 	}
-	for _, m := range p.ordered {
+	for _, m := range p.modules {
 		faults = append(faults, m.Close())
 	}
 	if p.stream != nil {

@@ -279,44 +279,49 @@ func (p *program) constant(op *ir.Op) (Pointer, int64, error) {
 	return at, int64(len(raw)), p.ctx.Upload(at, raw)
 }
 
-// assemble loads the code of all kernels that a function launches, several at a time.
+// assemble loads the code of all kernels that a function launches, several files at a time.
 func (p *program) assemble(f *function) error {
 	var todo []*kernel
+	var files []string
 	for _, s := range f.steps {
 		for k := s.kernel; k != nil; k = k.then {
 			if k.code == nil && !slices.Contains(todo, k) {
 				todo = append(todo, k)
+				if p.modules[k.file] == nil && !slices.Contains(files, k.file) {
+					files = append(files, k.file)
+				}
 			}
 		}
 	}
-	modules := make([]*Module, len(todo))
+	modules := make([]*Module, len(files))
 	var group errgroup.Group
 	group.SetLimit(goruntime.GOMAXPROCS(0))
-	for i, k := range todo {
+	for i, file := range files {
 		group.Go(func() (err error) {
-			ptx, _ := p.artifact.File(k.file)
-			modules[i], err = p.ctx.Load("kernel "+k.name, ptx)
-			return k.failed(err)
+			ptx, _ := p.artifact.File(file)
+			modules[i], err = p.ctx.Load(file, ptx)
+			return err
 		})
 	}
 	err := group.Wait()
-	for i, k := range todo {
-		m := modules[i]
+	for i, m := range modules {
 		if m == nil {
 			continue
 		}
-		p.ordered = append(p.ordered, m)
-		if err != nil {
-			continue
-		}
+		p.modules[files[i]] = m
 		if loss := m.performanceLoss(); loss != "" {
-			p.warn(fmt.Sprintf("kernel %s: %s", k.name, loss))
-		}
-		if k.code, err = m.Function(k.entry, k.shared); err != nil {
-			err = k.failed(err)
+			p.warn(fmt.Sprintf("%s: %s", files[i], loss))
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for _, k := range todo {
+		if k.code, err = p.modules[k.file].Function(k.entry, k.shared); err != nil {
+			return k.failed(err)
+		}
+	}
+	return nil
 }
 
 // failed says where in the source a kernel comes from.

@@ -51,8 +51,11 @@ func (f *function) paramsOf(s *step, k *kernel) (params []any, err error) {
 	return params, nil
 }
 
-// param is an address or a tensor map.
+// param is an address, a tensor map or a number.
 func (f *function) param(s *step, p exec.Param) (any, error) {
+	if p.Value != nil {
+		return *p.Value, nil
+	}
 	at := f.p.workspace
 	if p.Ref >= 0 {
 		at = f.address(s.refs[p.Ref])

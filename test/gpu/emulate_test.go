@@ -331,6 +331,9 @@ func (l *launcher) parameters(kernel *ir.Op) (params []any, blocks int, err erro
 }
 
 func parameter(p exec.Param, refs []any, scratch *emulate.Buffer) any {
+	if p.Value != nil {
+		return uint64(*p.Value)
+	}
 	var at uint64
 	if p.Ref >= 0 {
 		at = refs[p.Ref].(uint64)

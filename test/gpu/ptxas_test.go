@@ -123,23 +123,16 @@ func cacheFolder(t *testing.T) string {
 	return folder
 }
 
-// kernelFiles compiles an example and gives its kernels; of those that differ in a random stream only, one.
+// kernelFiles compiles an example and gives the code of its kernels.
 func kernelFiles(t *testing.T, c assembled) []artifact.File {
 	src, err := os.ReadFile(filepath.Join("..", "..", "examples", c.file))
 	require.NoError(t, err)
 	r, err := driver.Compile(c.file, src, driver.Options{Target: "cuda", Arch: c.arch, Precision: c.precision, Set: c.set})
 	require.NoError(t, err)
 	var files []artifact.File
-	random := map[string]bool{}
 	for _, f := range r.Artifact.Files {
 		if !strings.HasPrefix(f.Name, "kernels/") {
 			continue
-		}
-		if base, _, ok := strings.Cut(strings.TrimPrefix(f.Name, "kernels/random_normal_"), "_"); ok {
-			if random[base] {
-				continue
-			}
-			random[base] = true
 		}
 		files = append(files, f)
 	}
