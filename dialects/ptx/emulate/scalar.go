@@ -193,14 +193,17 @@ func function(op *ir.Op) (func(x, y, z uint64) uint64, error) {
 		low := ones(half)
 		return func(x, y, _ uint64) uint64 { return x&low | y&low<<half }, nil
 	case ptx.Pack:
+		bits := ir.F16Bits
 		if op.Attrs().Str("format") == "bf16" {
-			return func(x, y, _ uint64) uint64 {
-				return uint64(ir.BF16Bits(float64(f32(x)))) | uint64(ir.BF16Bits(float64(f32(y))))<<16
-			}, nil
+			bits = ir.BF16Bits
 		}
-		return func(x, y, _ uint64) uint64 {
-			return uint64(ir.F16Bits(float64(f32(x)))) | uint64(ir.F16Bits(float64(f32(y))))<<16
-		}, nil
+		half := func(x uint64) uint64 {
+			if v := f32(x); v == v {
+				return uint64(bits(float64(v)))
+			}
+			return 0x7fff // whatever NaN it was
+		}
+		return func(x, y, _ uint64) uint64 { return half(x) | half(y)<<16 }, nil
 	case ptx.Compare:
 		return comparison(op), nil
 	case ptx.Convert:
@@ -388,7 +391,16 @@ func conversion(op *ir.Op) func(x, y, z uint64) uint64 {
 	case toFloat:
 		return func(x, _, _ uint64) uint64 { return fromInteger(to, x, wf, sign) }
 	case fromFloat:
-		return func(x, _, _ uint64) uint64 { return truncated(number(from, x), wt, sign) & mask }
+		nan := uint64(0)
+		if wf == 64 || wt == 64 {
+			nan = 1 << (wt - 1)
+		}
+		return func(x, _, _ uint64) uint64 {
+			if y := number(from, x); y == y {
+				return truncated(y, wt, sign) & mask
+			}
+			return nan // PTX ISA, cvt; as an H200 does
+		}
 	case sign:
 		return func(x, _, _ uint64) uint64 { return uint64(signed(x, wf)) & mask }
 	}
@@ -409,15 +421,13 @@ func fromInteger(to ir.Type, x uint64, w int, sign bool) uint64 {
 	return rounded(to, float64(x&ones(w)))
 }
 
-// truncated is a number as an integer, rounded toward zero, the nearest there is; 0 for NaN.
+// truncated is a number, not NaN, as an integer, rounded toward zero, the nearest there is.
 func truncated(x float64, w int, sign bool) uint64 {
 	low, limit := 0.0, math.Ldexp(1, w)
 	if sign {
 		low, limit = -math.Ldexp(1, w-1), math.Ldexp(1, w-1)
 	}
 	switch {
-	case x != x:
-		return 0
 	case x >= limit && sign:
 		return 1<<(w-1) - 1
 	case x >= limit:
