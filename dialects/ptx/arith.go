@@ -40,6 +40,10 @@ var (
 	Sin   = unary("sin", "sine, approximate", isFloat(ir.F32))
 	Cos   = unary("cos", "cosine, approximate", isFloat(ir.F32))
 
+	// Without subnormal numbers each is one instruction of the machine.
+	RcpFlushed  = unary("rcp_ftz", "1/x, within 1 unit in the last place; subnormal operands and results are 0", isFloat(ir.F32))
+	Exp2Flushed = unary("ex2_ftz", "2 to the power x, within 2 units in the last place; subnormal operands and results are 0", isFloat(ir.F32))
+
 	FMA = define(ir.OpDef{
 		Name:     "fma",
 		Summary:  "x*y + z, rounded once (integers: the low half)",
@@ -79,7 +83,7 @@ var (
 
 	arithmetic = []*ir.OpDef{
 		Add, Sub, Mul, Min, Max, Div, Rem, And, Or, Xor, Neg, Abs, Not, Sqrt, Rcp, Exp2, Log2, Rsqrt, Tanh, Sin, Cos,
-		FMA, Shl, Shr, MulWide, Compare, Select,
+		RcpFlushed, Exp2Flushed, FMA, Shl, Shr, MulWide, Compare, Select,
 	}
 )
 

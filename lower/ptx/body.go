@@ -111,6 +111,9 @@ func (l *lowering) elementwise(op *ir.Op) error {
 			y.cols = narrower(y.cols, x.cols)
 		}
 	}
+	if l.roundPairs(op, xs[0], y) {
+		return nil
+	}
 	f, err := l.function(op)
 	if err != nil {
 		return err
@@ -129,6 +132,18 @@ func (l *lowering) elementwise(op *ir.Op) error {
 	})
 	l.blocks[op.Result(0)] = y
 	return failed
+}
+
+// roundPairs rounds elements next to each other to 16 bits two at a time, or reports that they don't come so.
+func (l *lowering) roundPairs(op *ir.Op, x, y *block) bool {
+	if op.Name() != "tile.cast" || !isHalf(y.elem) || x.elem != ir.Type(l.c.F32()) || x.shape != y.shape || l.cols(x.shape[1])%2 != 0 {
+		return false
+	}
+	for k := 0; k < len(y.regs); k += 2 {
+		y.regs[k], y.regs[k+1] = l.b.Split(l.b.Pack(y.elem.String(), x.regs[k], x.regs[k+1]), y.elem)
+	}
+	l.blocks[op.Result(0)] = y
+	return true
 }
 
 // narrower is the extent that two operands have: those that say how many there are say the same.

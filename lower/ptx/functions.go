@@ -14,6 +14,9 @@ type scalarFunc func(xs []*ir.Value) (*ir.Value, error)
 // and not contracted; functions are within a few units in the last place of float32.
 func (l *lowering) function(op *ir.Op) (scalarFunc, error) {
 	name, elem := op.Def().Name, op.Operand(0).Elem()
+	if f := l.rounded(op); f != nil {
+		return f, nil
+	}
 	one := func(f func(x *ir.Value) *ir.Value) (scalarFunc, error) {
 		return func(xs []*ir.Value) (*ir.Value, error) { return f(xs[0]), nil }, nil
 	}
@@ -160,35 +163,34 @@ func (l *lowering) widen(x *ir.Value) *ir.Value {
 	return l.b.Bitcast(l.b.Join(zero, l.b.Bitcast(x, l.c.Int(16))), l.c.F32())
 }
 
-// rounded is x to the nearest integer, by adding a number whose last bit is worth 1. |x| is below 2^22.
-func (l *lowering) rounded(x *ir.Value) *ir.Value {
-	magic := l.b.F32(3 << 22)
-	return l.b.Sub(l.b.Add(x, magic), magic)
-}
-
-// exp is e^x: 2^n * 2^r with |r| <= 1/2, reduced by two parts of log(2) (Cody and Waite).
+// exp is e^x: 2^n * 2^r, n being the integer next to x/log(2), of which log2(e) in two parts (Cody and Waite) keeps what
+// float32 would lose. n goes from -126 to 127; beyond, r grows or falls, to 0, infinity or NaN as x does. Adding a number
+// whose last bit is worth 1 rounds, and leaves n + 127 in the low bits: 2^n, once they are where exponents are.
 func (l *lowering) exp(x *ir.Value) *ir.Value {
+	const (
+		magic   = 3<<22 + 127
+		log2e   = 0x1.715476p0 // in float32
+		log2Low = math.Log2E - log2e
+	)
 	b := l.b
-	x = b.Binary(ptx.Min, b.Binary(ptx.Max, x, b.F32(-110)), b.F32(90))
-	n := l.rounded(b.Mul(x, b.F32(math.Log2E)))
-	const high = 0.693145751953125 // log(2) in 15 bits
-	r := b.FMA(n, b.F32(-(math.Ln2 - high)), b.FMA(n, b.F32(-high), x))
-	y := b.Unary(ptx.Exp2, b.Mul(r, b.F32(math.Log2E)))
-	// 2^n may be beyond the greatest number where the result isn't.
-	half := b.Unary(ptx.Exp2, b.Sub(n, b.F32(1)))
-	return b.Mul(b.Mul(y, half), b.F32(2))
+	n := b.FMA(x, b.F32(log2e), b.F32(magic))
+	n = b.Binary(ptx.Min, b.Binary(ptx.Max, n, b.F32(magic-126)), b.F32(magic+127))
+	r := b.FMA(x, b.F32(log2e), b.Sub(b.F32(magic), n))
+	r = b.FMA(x, b.F32(log2Low), r)
+	power := b.Bitcast(b.Create(ptx.Shl, []*ir.Value{b.Bitcast(n, l.c.I32()), b.I32(23)}).Result(0), l.c.F32())
+	return b.Mul(b.Unary(ptx.Exp2Flushed, r), power)
 }
 
+// sigmoid is 1/(1 + e^-x).
 func (l *lowering) sigmoid(x *ir.Value) *ir.Value {
-	one := l.b.F32(1)
-	return l.b.Binary(ptx.Div, one, l.b.Add(one, l.exp(l.b.Unary(ptx.Neg, x))))
+	return l.b.Unary(ptx.RcpFlushed, l.b.Add(l.exp(l.b.Unary(ptx.Neg, x)), l.b.F32(1)))
 }
 
-// siluGrad is dy * s * (1 + x * (1 - s)), 1 - s being sigmoid(-x).
+// siluGrad is dy * s * (1 + x * (1 - s)).
 func (l *lowering) siluGrad(x, dy *ir.Value) *ir.Value {
 	b := l.b
-	s, t := l.sigmoid(x), l.sigmoid(b.Unary(ptx.Neg, x))
-	return b.Mul(dy, b.Mul(s, b.FMA(x, t, b.F32(1))))
+	s := l.sigmoid(x)
+	return b.Mul(dy, b.Mul(s, b.FMA(x, b.Sub(b.F32(1), s), b.F32(1))))
 }
 
 const geluB = 0.044715
@@ -200,13 +202,40 @@ func (l *lowering) geluArgument(x *ir.Value) *ir.Value {
 	return b.Mul(x, b.FMA(b.Mul(x, x), b.F32(a*geluB), b.F32(a)))
 }
 
+// geluGrad is dy * (s + x s (1 - s) u'), s being the sigmoid of u.
 func (l *lowering) geluGrad(x, dy *ir.Value) *ir.Value {
+	return l.b.Mul(dy, l.geluSlopeOf(x, l.sigmoid(l.geluArgument(x))))
+}
+
+func (l *lowering) geluSlopeOf(x, s *ir.Value) *ir.Value {
 	b := l.b
-	u := l.geluArgument(x)
-	s, t := l.sigmoid(u), l.sigmoid(b.Unary(ptx.Neg, u))
 	a := 2 * math.Sqrt2 / math.SqrtPi
 	slope := b.FMA(b.Mul(x, x), b.F32(3*a*geluB), b.F32(a))
-	return b.Mul(dy, b.FMA(b.Mul(b.Mul(x, s), t), slope, s))
+	return b.FMA(b.Mul(x, b.FMA(b.Unary(ptx.Neg, s), s, s)), slope, s)
+}
+
+// roundedGate is the sigmoid of geluArgument, exact enough for a result in bfloat16: 1/(1 + 2^v), v without a second part.
+func (l *lowering) roundedGate(x *ir.Value) *ir.Value {
+	b := l.b
+	a := -2 * math.Sqrt2 / math.SqrtPi * math.Log2E
+	v := b.Mul(x, b.FMA(b.Mul(x, x), b.F32(a*geluB), b.F32(a)))
+	return b.Unary(ptx.RcpFlushed, b.Add(b.Unary(ptx.Exp2Flushed, v), b.F32(1)))
+}
+
+// rounded is the form of an operation whose results are rounded to bfloat16 wherever they go; nil where it has none.
+func (l *lowering) rounded(op *ir.Op) scalarFunc {
+	if op.Attrs().Str("approximate") != "tanh" || op.Operand(0).Elem() != ir.Type(l.c.F32()) || !onlyRounded(op.Result(0)) {
+		return nil
+	}
+	switch op.Def().Name {
+	case "gelu":
+		return func(xs []*ir.Value) (*ir.Value, error) { return l.b.Mul(xs[0], l.roundedGate(xs[0])), nil }
+	case "gelu_grad":
+		return func(xs []*ir.Value) (*ir.Value, error) {
+			return l.b.Mul(xs[1], l.geluSlopeOf(xs[0], l.roundedGate(xs[0]))), nil
+		}
+	}
+	return nil
 }
 
 // floor is the greatest integer that is not above x.

@@ -15,6 +15,15 @@ var approximations = map[*ir.OpDef]func(x float32) float32{
 	ptx.Rcp: func(x float32) float32 { return off(1/float64(x), ulp(1/float64(x)), x) },
 	// 2 units in the last place.
 	ptx.Exp2: func(x float32) float32 { y := math.Exp2(float64(x)); return off(y, 2*ulp(y), x) },
+	ptx.RcpFlushed: func(x float32) float32 {
+		x = flushed(x)
+		return flushed(off(1/float64(x), ulp(1/float64(x)), x))
+	},
+	ptx.Exp2Flushed: func(x float32) float32 {
+		x = flushed(x)
+		y := math.Exp2(float64(x))
+		return flushed(off(y, 2*ulp(y), x))
+	},
 	// 2^-22 absolute between 1/2 and 2, else relative.
 	ptx.Log2: func(x float32) float32 {
 		y := math.Log2(float64(x))
@@ -34,6 +43,14 @@ var approximations = map[*ir.OpDef]func(x float32) float32{
 	// 2^-20.9 absolute between -pi and pi, and not promised beyond.
 	ptx.Sin: func(x float32) float32 { return off(math.Sin(float64(x)), math.Exp2(-20.9), x) },
 	ptx.Cos: func(x float32) float32 { return off(math.Cos(float64(x)), math.Exp2(-20.9), x) },
+}
+
+// flushed is x, or 0 of its sign where it is subnormal.
+func flushed(x float32) float32 {
+	if math.Abs(float64(x)) < 0x1p-126 {
+		return float32(math.Copysign(0, float64(x)))
+	}
+	return x
 }
 
 // ulp is a unit in the last place of float32 at a number.

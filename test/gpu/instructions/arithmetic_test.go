@@ -174,6 +174,7 @@ func approximate() []experiment {
 		within float64
 	}{
 		{ptx.Rcp, func(y float64) float64 { return 2 * ulp(y) }, 0}, {ptx.Exp2, func(y float64) float64 { return 4 * ulp(y) }, 0},
+		{ptx.RcpFlushed, func(y float64) float64 { return 2 * ulp(y) }, 0}, {ptx.Exp2Flushed, func(y float64) float64 { return 4 * ulp(y) }, 0},
 		{ptx.Log2, func(y float64) float64 { return 0x1p-21 * max(1, math.Abs(y)) }, 0}, {ptx.Rsqrt, func(y float64) float64 { return math.Abs(y) * 0x1p-21 }, 0},
 		{ptx.Tanh, func(y float64) float64 { return math.Abs(y) * 0x1p-10 }, 0},
 		{ptx.Sin, func(float64) float64 { return math.Exp2(-19.9) }, math.Pi}, {ptx.Cos, func(float64) float64 { return math.Exp2(-19.9) }, math.Pi},
@@ -260,9 +261,9 @@ func conversions() []experiment {
 			c := b.Do(ptx.Fill, []*ir.Value{x[2]}, "count", 4).Result(0)
 			return b.Extract(b.Create(ptx.OuterFMA, []*ir.Value{one(x[0]), one(x[1]), c}).Result(0), 3)
 		}),
-		computed("add_scaled", []numberType{f32, f32, f32}, f32, func(b *body, x []*ir.Value) *ir.Value {
-			fill := func(v *ir.Value) *ir.Value { return b.Do(ptx.Fill, []*ir.Value{v}, "count", 4).Result(0) }
-			return b.Extract(b.Create(ptx.AddScaled, []*ir.Value{fill(x[0]), fill(x[1]), b.F32(0), x[2]}).Result(0), 2)
+		computed("add_scaled", []numberType{f32, f32, f32, i32}, f32, func(b *body, x []*ir.Value) *ir.Value {
+			fill := func(v *ir.Value) *ir.Value { return b.Do(ptx.Fill, []*ir.Value{v}, "count", 8).Result(0) }
+			return b.Extract(b.Create(ptx.AddScaled, []*ir.Value{fill(x[0]), fill(x[1]), b.F32(0), x[2], x[3]}).Result(0), 7)
 		}))
 	return all
 }
