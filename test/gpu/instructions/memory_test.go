@@ -177,8 +177,8 @@ func boxes() []experiment {
 		all = append(all, loaded(fmt.Sprintf("tma_load, swizzle %d", s), tensor{element: "f32", dims: []int{40, 20}, strides: []int{176}, box: []int{row / 4, 16}, swizzle: s}, [][]int{{0, 0}, {-4, -3}, {36, 10}}))
 	}
 	all = append(all,
-		loaded("tma_load bf16", tensor{element: "bf16", dims: []int{90, 20}, strides: []int{192}, box: []int{64, 8}, swizzle: 128}, [][]int{{5, 3}, {60, 15}}),
-		loaded("tma_load tf32", tensor{element: "tf32", dims: []int{44, 20}, strides: []int{176}, box: []int{32, 8}, swizzle: 128}, [][]int{{1, 0}}),
+		loaded("tma_load bf16", tensor{element: "bf16", dims: []int{90, 20}, strides: []int{192}, box: []int{64, 8}, swizzle: 128}, [][]int{{8, 3}, {56, 15}}),
+		loaded("tma_load tf32", tensor{element: "tf32", dims: []int{44, 20}, strides: []int{176}, box: []int{32, 8}, swizzle: 128}, [][]int{{4, 0}}),
 		loaded("tma_load of 1 dimension", tensor{element: "f32", dims: []int{100}, box: []int{64}}, [][]int{{80}}),
 		loaded("tma_load of 3 dimensions", tensor{element: "f32", dims: []int{16, 5, 3}, strides: []int{64, 320}, box: []int{8, 4, 2}}, [][]int{{4, 2, 1}, {-1, -1, -1}}))
 	all = append(all, multicast())
@@ -186,6 +186,15 @@ func boxes() []experiment {
 		all = append(all, stored(s))
 	}
 	return all
+}
+
+// oddBoxes start at elements that are no multiples of 16 bytes from the rows' starts.
+func oddBoxes() []experiment {
+	return []experiment{
+		loaded("tma_load tf32 at 1", tensor{element: "tf32", dims: []int{44, 20}, strides: []int{176}, box: []int{32, 8}, swizzle: 128}, [][]int{{1, 0}}),
+		loaded("tma_load bf16 at 60 over the edge", tensor{element: "bf16", dims: []int{90, 20}, strides: []int{192}, box: []int{64, 8}, swizzle: 128}, [][]int{{60, 15}}),
+		loaded("tma_load bf16 at 5", tensor{element: "bf16", dims: []int{90, 20}, strides: []int{192}, box: []int{64, 8}, swizzle: 128}, [][]int{{5, 3}}),
+	}
 }
 
 // rowOf is the bytes of a box's rows: what the swizzle spans.
