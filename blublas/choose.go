@@ -56,7 +56,7 @@ func byCost(gs []Gemm, d Device) {
 func tilings(g Gemm, d Device) []Gemm {
 	g.Target = d.Target
 	if g.Precision == FP32Strict {
-		return []Gemm{g.onSIMT(128, 8), g.onSIMT(128, 16), g.onSIMT(256, 8), g.onSIMT(256, 16)}
+		return []Gemm{g.onSIMT(128, 8, 1), g.onSIMT(128, 16, 1), g.onSIMT(128, 8, 2), g.onSIMT(256, 16, 2)}
 	}
 	_, planes := g.elem()
 	if d.Target != ptx.SM90A && planes == 1 {
@@ -71,8 +71,8 @@ func tilings(g Gemm, d Device) []Gemm {
 	return []Gemm{g.onWGMMA(128, 128, 6, true), g.onWGMMA(128, 192, 4, true), g.onWGMMA(128, 256, 4, false)}
 }
 
-func (g Gemm) onSIMT(bn, bk int) Gemm {
-	g.Unit, g.BM, g.BN, g.BK = SIMT, 128, bn, bk
+func (g Gemm) onSIMT(bn, bk, warpgroups int) Gemm {
+	g.Unit, g.BM, g.BN, g.BK, g.Consumers = SIMT, 128, bn, bk, warpgroups
 	return g
 }
 

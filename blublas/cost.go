@@ -28,7 +28,7 @@ func (g Gemm) Cost(d Device) Cost {
 	}
 	waves := math.Ceil(tiles / float64(d.SMs))
 	body := waves * max(math1, feed1)
-	if g.Pingpong {
+	if g.Pingpong || g.Unit == SIMT && g.simtPerSM() > 1 {
 		body += epilogue
 	} else {
 		body += waves * epilogue
@@ -49,13 +49,16 @@ func (g Gemm) Cost(d Device) Cost {
 
 // stepCycles is the cycles in which a multiprocessor multiplies one stage of one tile. Hopper's tensor cores take a
 // 64 x n x 32 bytes product in n/2 cycles; the instructions before it reach a part of what there is, and the float32 units
-// about 0.7.
+// about 0.7; 8 x 16 results in each thread of two blocks 0.75, by prediction.
 func (g Gemm) stepCycles(d Device) float64 {
 	volume := float64(g.BM * g.BN * g.BK)
 	size, _ := g.elem()
 	perCycle := d.Tensor * 2 / float64(size)
 	switch g.Unit {
 	case SIMT:
+		if g.Consumers == 1 {
+			return volume / (d.Float * 0.75)
+		}
 		return volume / (d.Float * 0.7)
 	case MMA:
 		perCycle *= d.MMA

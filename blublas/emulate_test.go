@@ -414,7 +414,8 @@ func products() []product {
 	}
 	for _, layout := range []string{"nt", "nn", "tn"} {
 		for _, g := range []Gemm{
-			{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, SplitK: 1}, {Precision: FP32Strict, Unit: SIMT, Target: ptx.SM90A, BM: 128, BN: 256, BK: 16, SplitK: 1},
+			{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, Consumers: 2, SplitK: 1}, {Precision: FP32Strict, Unit: SIMT, Target: ptx.SM90A, BM: 128, BN: 256, BK: 16, Consumers: 2, SplitK: 1},
+			{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM90A, BM: 128, BN: 128, BK: 8, Consumers: 1, SplitK: 1}, {Precision: FP32Strict, Unit: SIMT, Target: ptx.SM89, BM: 128, BN: 128, BK: 16, Consumers: 1, SplitK: 1},
 			{Precision: BF16, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1}, {Precision: TF32, Unit: MMA, Target: ptx.SM89, BM: 128, BN: 256, BK: 32, Stages: 2, SplitK: 1},
 			{Precision: TF32, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 1},
 		} {
@@ -445,7 +446,7 @@ func products() []product {
 func batches() []product {
 	var all []product
 	for _, g := range []Gemm{
-		{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, SplitK: 1}, {Precision: BF16, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1},
+		{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, Consumers: 2, SplitK: 1}, {Precision: BF16, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1},
 		{Precision: TF32, Unit: MMA, Target: ptx.SM89, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 2},
 		{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, Cluster: 1, SplitK: 1, Pingpong: true},
 		{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, Cluster: 2, SplitK: 1},
@@ -464,7 +465,7 @@ func batches() []product {
 		}
 	}
 	// Operands that start anywhere: one element late.
-	p := product{g: with(Gemm{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, SplitK: 1}, "nt", 40, 50, 24), o: plainOptions, tolerance: 1e-6}
+	p := product{g: with(Gemm{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, Consumers: 2, SplitK: 1}, "nt", 40, 50, 24), o: plainOptions, tolerance: 1e-6}
 	p.g.Batch = []Batch{{Size: 3, A: 40*p.g.A.Pitch + 1, B: 50*p.g.B.Pitch + 3}}
 	p.g.Epilogue, p.g.Unaligned = Standard(p.o), [2]bool{true, true}
 	p.name = p.g.Name() + "_unaligned"

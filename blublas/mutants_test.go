@@ -92,7 +92,7 @@ func TestMutants(t *testing.T) {
 		return Gemm{Precision: p, Unit: WGMMA, Target: ptx.SM90A, BM: bm, BN: bn, BK: 64, Stages: stages, Consumers: 2, Cluster: cluster, SplitK: 1, Pingpong: pingpong}
 	}
 	products := []product{
-		{g: with(Gemm{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, SplitK: 1}, "nt", 67, 140, 36), o: plainOptions},
+		{g: with(Gemm{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, Consumers: 2, SplitK: 1}, "nt", 67, 140, 36), o: plainOptions},
 		{g: with(Gemm{Precision: BF16, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1}, "nn", 67, 140, 328), o: plainOptions},
 		{g: with(wgmma(BF16, 128, 64, 2, 1, false), "nt", 300, 130, 328), o: Options{Out: ir.F32, Residual: true, SumColumns: true}},
 		{g: with(wgmma(BF16, 128, 64, 2, 1, true), "nt", 600, 130, 328), o: plainOptions},

@@ -47,8 +47,11 @@ func templates() []Gemm {
 	add(wgmma(TF32, 32, 128, 256, 4, 1, 2, false), false, false, Standard(Options{Out: ir.F32, Residual: true}))
 	for _, target := range ptx.Targets {
 		for _, l := range [][2]bool{{false, false}, {false, true}, {true, true}} {
-			add(Gemm{M: 4096, N: 2305, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 128, BK: 8, SplitK: 1}, l[0], l[1], full)
-			add(Gemm{M: 4096, N: 2304, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 256, BK: 16, SplitK: 3}, l[0], l[1], Standard(Options{Out: ir.F32, Accumulate: true}))
+			add(Gemm{M: 4096, N: 2305, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 128, BK: 8, Consumers: 2, SplitK: 1}, l[0], l[1], full)
+			add(Gemm{M: 4096, N: 2304, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 256, BK: 16, Consumers: 2, SplitK: 3}, l[0], l[1], Standard(Options{Out: ir.F32, Accumulate: true}))
+			for _, depth := range []int{8, 16} {
+				add(Gemm{M: 4096, N: 2305, K: 16384, Precision: FP32Strict, Unit: SIMT, Target: target, BM: 128, BN: 128, BK: depth, Consumers: 1, SplitK: 1}, l[0], l[1], Standard(Options{Out: ir.F32, GeluGrad: true, SumColumns: true}))
+			}
 			add(Gemm{M: 4096, N: 2304, K: 16384, Precision: BF16, Unit: MMA, Target: target, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1}, l[0], l[1], full)
 			add(Gemm{M: 4096, N: 2305, K: 16384, Precision: TF32, Unit: MMA, Target: target, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 1}, l[0], l[1], backward)
 		}

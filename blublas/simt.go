@@ -5,11 +5,12 @@ import (
 	"blutrain/ir"
 )
 
-// simt is a kernel on the float32 units being built: 256 threads, each with BM*BN/256 results. Tiles lie in shared memory
+// simt is a kernel on the float32 units being built: each thread has BM*BN/threads results. Tiles lie in shared memory
 // as rows of k, in two buffers: while one is multiplied, the next tile is on its way through registers to the other.
 type simt struct {
 	Gemm
 	b          *ptx.Builder
+	threads    int
 	steps      int // stages' worth of K in a block
 	bufferSize int // bytes
 	tid        *ir.Value
@@ -32,19 +33,18 @@ type side struct {
 }
 
 const (
-	simtThreads = 256
-	warpsM      = 2 // the block's warps: 2 along M, 4 along N
-	warpsN      = 4
-	lanesM      = 8 // a warp's lanes: 8 along M, 4 along N
-	lanesN      = 4
+	warpsM = 2 // the block's warps: 2 along M, those of a warpgroup 2 along N
+	warpsN = 4 // of two warpgroups
+	lanesM = 8 // a warp's lanes: 8 along M, 4 along N
+	lanesN = 4
 )
 
 func (g Gemm) checkSIMT(d Device, fail func(string, ...any) error) error {
 	switch {
 	case g.Precision != FP32Strict:
 		return fail("the float32 units multiply float32 only")
-	case g.BM != 128 || g.BN != 128 && g.BN != 256:
-		return fail("a tile of %dx%d; there are 128x128 and 128x256", g.BM, g.BN)
+	case g.BM != 128 || g.Consumers == 2 && g.BN != 128 && g.BN != 256 || g.Consumers == 1 && g.BN != 128 || g.Consumers < 1 || g.Consumers > 2:
+		return fail("a tile of %dx%d by %d warpgroups; there are 128x128 by 1 or 2, 128x256 by 2", g.BM, g.BN, g.Consumers)
 	case g.BK != 8 && g.BK != 16:
 		return fail("BK = %d; there are 8 and 16", g.BK)
 	}
@@ -52,8 +52,8 @@ func (g Gemm) checkSIMT(d Device, fail func(string, ...any) error) error {
 }
 
 func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
-	s := &simt{Gemm: g, steps: g.depth() / g.BK, bufferSize: 4 * g.BK * (g.BM + g.BN)}
-	k := &Kernel{Name: g.Name(), Threads: simtThreads, Cluster: 1, Shared: 2 * s.bufferSize, Params: []Param{{Name: "a"}, {Name: "b"}}}
+	s := &simt{Gemm: g, threads: 128 * g.Consumers, steps: g.depth() / g.BK, bufferSize: 4 * g.BK * (g.BM + g.BN)}
+	k := &Kernel{Name: g.Name(), Threads: s.threads, Cluster: 1, Shared: 2 * s.bufferSize, Params: []Param{{Name: "a"}, {Name: "b"}}}
 	k.Grid = ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices()
 	names := g.params(g.Epilogue)
 	if g.SplitK > 1 {
@@ -64,11 +64,7 @@ func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
 		k.Params = append(k.Params, Param{Name: name})
 		types = append(types, at.Ctx.I64())
 	}
-	perSM := 1
-	if g.BN == 128 && g.BK == 8 { // deeper stages need more than half of a thread's registers
-		perSM = 2
-	}
-	s.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: g.Target, Threads: simtThreads, BlocksPerSM: perSM, Shared: k.Shared}, types...)
+	s.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: g.Target, Threads: s.threads, BlocksPerSM: g.simtPerSM(), Shared: k.Shared}, types...)
 	k.Op = s.b.Kernel
 	args := k.Op.Body().Args()
 	work := func() {
@@ -82,6 +78,15 @@ func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
 	}
 	s.b.Do(ptx.Return, nil)
 	return k
+}
+
+// simtPerSM is how many blocks share a multiprocessor: one multiplies where another waits or stores its results. 256 threads
+// with deeper stages need more than half of the registers.
+func (g Gemm) simtPerSM() int {
+	if g.Consumers == 1 || g.BN == 128 && g.BK == 8 {
+		return 2
+	}
+	return 1
 }
 
 func (s *simt) prologue(args []*ir.Value) {
@@ -135,13 +140,13 @@ type quad struct{ along, k int }
 func (s *simt) quads(d side) []quad {
 	var qs []quad
 	if !d.o.MNMajor {
-		for along := 0; along < d.width; along += simtThreads / (s.BK / 4) {
+		for along := 0; along < d.width; along += s.threads / (s.BK / 4) {
 			qs = append(qs, quad{along, 0})
 		}
 		return qs
 	}
 	for along := 0; along < d.width; along += 128 {
-		for k := 0; k < s.BK; k += simtThreads / 32 {
+		for k := 0; k < s.BK; k += s.threads / 32 {
 			qs = append(qs, quad{along, k})
 		}
 	}
@@ -209,45 +214,61 @@ func (s *simt) put(d side, xs []*ir.Value, buffer *ir.Value) {
 	}
 }
 
-// multiply contracts the block's tile and gives this thread's results: rows in its fragments' order, columns fastest.
+// multiply contracts the block's tile and gives this thread's results: rows in its fragments' order, columns fastest. The
+// elements that an outer product needs are read before the one that goes before it, those of a stage's first product too:
+// the stage is complete, and the barrier passed, before the last product of the stage that goes before it.
 func (s *simt) multiply() *ir.Value {
 	b := s.b
 	for _, d := range s.sides {
 		s.put(d, s.fetch(d, b.I32(0), b.True()), b.I32(0))
 	}
 	b.Do(ptx.Sync, nil)
-	acc := b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", s.BM*s.BN/simtThreads).Result(0)
+	acc := b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", s.BM*s.BN/s.threads).Result(0)
 	row, col := s.corner()
 	fromA, fromB := s.reader(s.sides[0], row, lanesM), s.reader(s.sides[1], col, lanesN)
-	out := b.For(b.I32(0), b.I32(s.steps), b.I32(1), true, []*ir.Value{acc, b.I32(0)}, func(i *ir.Value, carried []*ir.Value) []*ir.Value {
-		acc, buffer := carried[0], carried[1]
+	fragments := func(k int, buffer *ir.Value) (x, y *ir.Value) {
+		return s.fragment(s.sides[0], fromA, lanesM, s.BM/warpsM, k, buffer), s.fragment(s.sides[1], fromB, lanesN, s.BN/s.warpsN(), k, buffer)
+	}
+	x, y := fragments(0, b.I32(0))
+	out := b.For(b.I32(0), b.I32(s.steps), b.I32(1), true, []*ir.Value{acc, b.I32(0), x, y}, func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+		acc, buffer, x, y := carried[0], carried[1], carried[2], carried[3]
 		next := b.AddI(i, 1)
 		more := b.Compare("lt", next, b.I32(s.steps))
 		var coming [2][]*ir.Value
 		for j, d := range s.sides {
 			coming[j] = s.fetch(d, next, more)
 		}
-		for k := range s.BK {
-			x := s.fragment(s.sides[0], fromA, lanesM, s.BM/warpsM, k, buffer)
-			y := s.fragment(s.sides[1], fromB, lanesN, s.BN/warpsN, k, buffer)
-			acc = b.Do(ptx.OuterFMA, []*ir.Value{x, y, acc}).Result(0)
-		}
 		other := b.Sub(b.I32(s.bufferSize), buffer)
-		for j, d := range s.sides {
-			s.put(d, coming[j], other)
+		for k := range s.BK {
+			if k == s.BK-2 { // a product before the barrier, that stores have time
+				for j, d := range s.sides {
+					s.put(d, coming[j], other)
+				}
+			}
+			var nextX, nextY *ir.Value
+			if k < s.BK-1 {
+				nextX, nextY = fragments(k+1, buffer)
+			} else {
+				b.Do(ptx.Sync, nil)
+				nextX, nextY = fragments(0, other)
+			}
+			acc = b.Do(ptx.OuterFMA, []*ir.Value{x, y, acc}).Result(0)
+			x, y = nextX, nextY
 		}
-		b.Do(ptx.Sync, nil)
-		return []*ir.Value{acc, other}
+		return []*ir.Value{acc, other, x, y}
 	})
 	return out[0]
 }
+
+// warpsN is how many warps lie side by side along N.
+func (s *simt) warpsN() int { return s.threads / 32 / warpsM }
 
 // corner is this thread's first result in the tile: its warp's and its lane's place.
 func (s *simt) corner() (row, col *ir.Value) {
 	b := s.b
 	warp, lane := b.DivI(s.tid, 32), b.Binary(ptx.And, s.tid, b.I32(31))
-	row = b.Add(b.MulI(b.DivI(warp, warpsN), s.BM/warpsM), b.MulI(b.DivI(lane, lanesN), 4))
-	col = b.Add(b.MulI(b.RemI(warp, warpsN), s.BN/warpsN), b.MulI(b.RemI(lane, lanesN), 4))
+	row = b.Add(b.MulI(b.DivI(warp, s.warpsN()), s.BM/warpsM), b.MulI(b.DivI(lane, lanesN), 4))
+	col = b.Add(b.MulI(b.RemI(warp, s.warpsN()), s.BN/s.warpsN()), b.MulI(b.RemI(lane, lanesN), 4))
 	return row, col
 }
 
@@ -288,7 +309,7 @@ func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 	if s.SplitK > 1 {
 		e = partials
 	}
-	rows, cols := s.BM/warpsM/lanesM, s.BN/warpsN/lanesN
+	rows, cols := s.BM/warpsM/lanesM, s.BN/s.warpsN()/lanesN
 	for j := 0; j < cols; j += width {
 		dCol := j/4*4*lanesN + j%4
 		var pts []*Point

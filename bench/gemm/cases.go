@@ -50,8 +50,8 @@ func hopper(p blublas.Precision, bm, bn, stages, consumers, cluster, split int, 
 }
 
 // simt is a kernel on the float32 units.
-func simt(bn, bk, split int) blublas.Gemm {
-	return blublas.Gemm{Precision: blublas.FP32Strict, Unit: blublas.SIMT, Target: ptx.SM80, BM: 128, BN: bn, BK: bk, SplitK: split}
+func simt(bn, bk, warpgroups, split int) blublas.Gemm {
+	return blublas.Gemm{Precision: blublas.FP32Strict, Unit: blublas.SIMT, Target: ptx.SM80, BM: 128, BN: bn, BK: bk, Consumers: warpgroups, SplitK: split}
 }
 
 // ampere is a kernel on the tensor cores before Hopper.

@@ -38,10 +38,10 @@ func checkList() []check {
 		}
 	}
 	for _, layout := range []string{nt, nn, tn} {
-		for _, g := range []blublas.Gemm{simt(128, 16, 1), simt(256, 8, 1), simt(128, 8, 3), simt(256, 16, 2)} {
+		for _, g := range []blublas.Gemm{simt(128, 16, 1, 1), simt(128, 8, 2, 1), simt(128, 8, 1, 3), simt(256, 16, 2, 2)} {
 			all = append(all, check{g, layout, 517, 777, 393, plain(ir.F32), 1e-6}, check{g, layout, 256, 512, 256, plain(ir.F32), 1e-6}, check{g, layout, 1, 17, 1, plain(ir.F32), 1e-6})
 		}
-		all = append(all, check{simt(128, 8, 1), layout, 333, 516, 1000, full, 5e-3}, check{simt(128, 16, 1), layout, 333, 516, 1000, full, 5e-3}, check{simt(256, 16, 1), layout, 333, 517, 520, backward, 2e-6})
+		all = append(all, check{simt(128, 8, 1, 1), layout, 333, 516, 1000, full, 5e-3}, check{simt(128, 16, 1, 1), layout, 333, 516, 1000, full, 5e-3}, check{simt(256, 16, 2, 1), layout, 333, 517, 520, backward, 2e-6})
 	}
 	for _, p := range []blublas.Precision{blublas.BF16, blublas.TF32} {
 		for _, layout := range []string{nt, nn, tn} {
