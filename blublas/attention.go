@@ -30,6 +30,7 @@ type Attention struct {
 	Q, K, V, O, DO, DQ, DK, DV Strides
 
 	Block AttentionBlock // see Blocks
+	Guard Guard          // which heads it computes: of those that AttentionSplit found unfit for planes
 }
 
 // AttentionKernel is one of the three.
@@ -44,11 +45,54 @@ const (
 
 // Blocks lists what is worth trying for a kernel, the likely best first: shapes that ptxas keeps in registers at 64 features.
 // 32 rows a warp halve what it reads of shared memory for each product; 16 rows leave room for more blocks. Which is best
-// is to be measured.
+// is to be measured. Blocks of warpgroups come first where there are any.
 func (a Attention) Blocks(kernel AttentionKernel) []AttentionBlock {
+	if a.Target == ptx.SM90A && a.Features <= 128 && a.Features%16 == 0 {
+		return append(a.groupBlocks(kernel), a.warpBlocks(kernel)...)
+	}
+	return a.warpBlocks(kernel)
+}
+
+// groupBlocks is blocks of warpgroups.
+func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
+	group := func(consumers, columns, stages int, held bool) AttentionBlock {
+		return AttentionBlock{Tiles: 1, Columns: columns, Stages: stages, PerSM: 1, Consumers: consumers, Held: held}
+	}
+	wide := a.Features > 64
+	switch {
+	case a.Precision == FP16x3 && kernel == AttentionForward && wide:
+		return []AttentionBlock{group(2, 64, 2, false)}
+	case a.Precision == FP16x3 && kernel == AttentionForward:
+		return []AttentionBlock{group(2, 64, 3, true), group(2, 64, 3, false), group(3, 64, 2, true)}
+	case a.Precision == FP16x3 && wide: // two tensors of rows, of columns, and their sums don't fit
+		return nil
+	case a.Precision == FP16x3 && kernel == AttentionGradQueries:
+		return []AttentionBlock{group(2, 64, 2, true), group(2, 64, 2, false)}
+	case a.Precision == FP16x3:
+		return []AttentionBlock{group(2, 64, 2, false)}
+	case a.Precision != BF16:
+		return nil
+	case kernel == AttentionForward && wide:
+		return []AttentionBlock{group(2, 128, 2, false), group(2, 64, 2, true)}
+	case kernel == AttentionForward:
+		return []AttentionBlock{group(2, 128, 3, true), group(3, 64, 3, true), group(3, 128, 2, true), group(2, 64, 4, true)}
+	case kernel == AttentionGradQueries && wide:
+		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 3, true)}
+	case kernel == AttentionGradQueries:
+		return []AttentionBlock{group(2, 64, 3, true), group(3, 64, 3, true), group(2, 128, 2, true)}
+	case wide:
+		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 2, false)}
+	}
+	return []AttentionBlock{group(2, 64, 3, true), group(2, 64, 3, false), group(3, 64, 2, false)}
+}
+
+// warpBlocks is blocks of warps.
+func (a Attention) warpBlocks(kernel AttentionKernel) []AttentionBlock {
 	narrow := []AttentionBlock{{Warps: 4, Tiles: 1, Columns: 64, Stages: 2, PerSM: 2}, {Warps: 4, Tiles: 1, Columns: 32, Stages: 2, PerSM: 2},
 		{Warps: 8, Tiles: 1, Columns: 32, Stages: 2, PerSM: 1}}
 	switch {
+	case a.Precision == FP16x3:
+		return nil
 	case a.Precision == TF32x3: // each product leaves a sum of its own
 		return []AttentionBlock{{Warps: 4, Tiles: 1, Columns: 16, Stages: 2, PerSM: 2}, {Warps: 4, Tiles: 1, Columns: 16, Stages: 3, PerSM: 2},
 			{Warps: 8, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, {Warps: 4, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}}
@@ -64,14 +108,22 @@ func (a Attention) Blocks(kernel AttentionKernel) []AttentionBlock {
 
 // Best is the attention with the first of a kernel's blocks that fits a device.
 func (a Attention) Best(kernel AttentionKernel, d Device) (Attention, error) {
-	var err error
+	err := fmt.Errorf("attention %s: no kernel for %d features on %s", a.Precision, a.Features, a.Target)
 	for _, b := range a.Blocks(kernel) {
 		a.Block = b
-		if err = a.Check(d); err == nil {
+		if err = a.check(kernel, d); err == nil {
 			return a, nil
 		}
 	}
 	return a, err
+}
+
+// check is Check of one kernel.
+func (a Attention) check(kernel AttentionKernel, d Device) error {
+	if err := a.Check(d); err != nil || a.Block.Consumers == 0 {
+		return err
+	}
+	return a.checkHopper(kernel, d)
 }
 
 // Strides is how a tensor [batch, heads, positions, features] lies in memory, in elements. Features are contiguous.
@@ -84,10 +136,18 @@ type AttentionBlock struct {
 	Columns int // that a step takes: keys, or queries
 	Stages  int // of the ring of columns in shared memory
 	PerSM   int // blocks on a multiprocessor that registers must leave room for
+
+	Consumers int  // warpgroups that multiply with wgmma, of 64 rows each, instead of warps; 0: mma
+	Held      bool // warpgroups hold the block's rows in registers
 }
 
 // rows is the rows of a block.
-func (k AttentionBlock) rows() int { return 16 * k.Warps * k.Tiles }
+func (k AttentionBlock) rows() int {
+	if k.Consumers > 0 {
+		return 64 * k.Consumers
+	}
+	return 16 * k.Warps * k.Tiles
+}
 
 // size is the bytes of an element of the tensors.
 func (a Attention) size() int {
@@ -113,7 +173,7 @@ func (a Attention) Check(d Device) error {
 		return fail("every extent must be at least 1")
 	case a.Heads%a.KeyHeads != 0:
 		return fail("%d heads can't share %d key heads", a.Heads, a.KeyHeads)
-	case a.Precision != BF16 && a.Precision != TF32 && a.Precision != TF32x3:
+	case a.Precision != BF16 && a.Precision != TF32 && a.Precision != TF32x3 && (a.Precision != FP16x3 || b.Consumers == 0):
 		return fail("no such precision for attention")
 	case !(a.Scale > 0) || math.IsInf(a.Scale, 1):
 		return fail("scale %v; it must be positive", a.Scale)
@@ -121,7 +181,7 @@ func (a Attention) Check(d Device) error {
 		return fail("a row of %d bytes; it must be 16 features at least and a multiple of 32 bytes, at most 512", a.Features*size)
 	case a.Target == ptx.SM90A && d.Target != ptx.SM90A:
 		return fail("made for %s, which %s is not", a.Target, d.Name)
-	case b.Warps < 1 || b.Warps > 8 || b.Tiles < 1 || b.Tiles > 2 || b.Columns < 16 || b.Columns%16 != 0 || b.Columns > 128 || b.Stages < 1 || b.Stages > 4:
+	case b.Consumers == 0 && (b.Warps < 1 || b.Warps > 8 || b.Tiles < 1 || b.Tiles > 2 || b.Columns < 16 || b.Columns%16 != 0 || b.Columns > 128 || b.Stages < 1 || b.Stages > 4):
 		return fail("a block of %+v", b)
 	}
 	for _, s := range []Strides{a.Q, a.K, a.V, a.O, a.DO, a.DQ, a.DK, a.DV} {
@@ -135,7 +195,7 @@ func (a Attention) Check(d Device) error {
 	if a.Batch*a.Heads*max(ceil(a.Queries, b.rows()), ceil(a.Keys, b.rows())) >= 1<<31 || a.Batch*a.Heads*a.Queries >= 1<<31 {
 		return fail("too many rows: indices have 31 bits")
 	}
-	if n, limit := a.sharedBytes(), min(int64(d.SharedPerBlock), ptx.SharedLimit(a.Target)); int64(n) > limit {
+	if n, limit := a.sharedBytes(), min(int64(d.SharedPerBlock), ptx.SharedLimit(a.Target)); b.Consumers == 0 && int64(n) > limit {
 		return fail("%d bytes of shared memory, a block has %d", n, limit)
 	}
 	return nil
@@ -155,6 +215,9 @@ func (a Attention) stageBytes() int {
 func (a Attention) name(what string) string {
 	s := fmt.Sprintf("%s_%s_%dx%dof%dx%dx%dx%d_w%dt%dc%ds%d", what, a.Precision, a.Batch, a.Heads, a.KeyHeads, a.Queries, a.Keys, a.Features,
 		a.Block.Warps, a.Block.Tiles, a.Block.Columns, a.Block.Stages)
+	if a.Block.Consumers > 0 {
+		s += fmt.Sprintf("g%d", a.Block.Consumers)
+	}
 	if a.Causal {
 		s += "_causal"
 	}
@@ -173,15 +236,21 @@ type attention struct {
 	warpRow   *ir.Value // the warp's first row in the block
 	shared    *ir.Value
 	first     *ir.Value // the block's first row
+	extent    *ir.Value // how many rows there are
 	head      *ir.Value // of queries, or of keys in the kernel of their gradients
 	batch     *ir.Value
 	args      map[string]*ir.Value
 	reads     *reads
+
+	rowsAreKeys bool
 }
 
 // start makes the kernel. Rows are `extent` long in each of `heads` heads; later rows come first with a causal mask on
 // queries, since they have most to do.
 func (a Attention) start(at *ir.Builder, what string, extent, heads int, params ...string) (*Kernel, *attention) {
+	if a.Guard != Always {
+		params = append(params, "unfit")
+	}
 	k := &Kernel{Name: a.name(what), Threads: 32 * a.Block.Warps, Cluster: 1, Shared: a.sharedBytes()}
 	blocks := ceil(extent, a.Block.rows())
 	k.Grid = blocks * heads * a.Batch
@@ -190,7 +259,7 @@ func (a Attention) start(at *ir.Builder, what string, extent, heads int, params 
 		k.Params = append(k.Params, Param{Name: p})
 		types = append(types, at.Ctx.I64())
 	}
-	w := &attention{Attention: a, args: map[string]*ir.Value{}}
+	w := &attention{Attention: a, args: map[string]*ir.Value{}, rowsAreKeys: what == "attention_grad_keys"}
 	w.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: a.Target, Threads: k.Threads, BlocksPerSM: a.Block.PerSM, Shared: k.Shared}, types...)
 	k.Op = w.b.Kernel
 	for i, p := range params {
@@ -204,14 +273,28 @@ func (a Attention) start(at *ir.Builder, what string, extent, heads int, params 
 	number := b.Special("ctaid.x")
 	block := b.DivI(number, heads*a.Batch)
 	within := b.Sub(number, b.MulI(block, heads*a.Batch))
-	if a.Causal && what != "attention_grad_keys" {
+	if a.Causal && !w.rowsAreKeys {
 		block = b.Sub(b.I32(blocks-1), block)
 	}
 	w.first = b.MulI(block, a.Block.rows())
 	w.batch = b.DivI(within, heads)
 	w.head = b.Sub(within, b.MulI(w.batch, heads))
+	w.extent = b.I32(extent)
+	if a.Guard != Always {
+		b.If(b.Binary(ptx.Xor, w.fits(), b.Const(b.Ctx.Bool(a.Guard == WhenClear))), true, func() { b.Do(ptx.Return, nil) }, nil)
+	}
 	w.reads = newReads(w, a.panel(1))
 	return k, w
+}
+
+// fits is whether AttentionSplit's planes hold what float32 does, of the tile's key head and the heads that share it.
+func (w *attention) fits() *ir.Value {
+	b, head := w.b, w.head
+	if !w.rowsAreKeys {
+		head = w.keyHead()
+	}
+	word := b.Load(b.MulWide(b.Add(b.MulI(w.batch, w.KeyHeads), head), 4, w.args["unfit"]), b.Ctx.I32(), 1, ptx.Access{Space: "global"})
+	return b.Compare("eq", word, b.I32(0))
 }
 
 // base is where a head's rows start.
@@ -224,26 +307,26 @@ func (w *attention) base(param string, s Strides, head *ir.Value) *ir.Value {
 // keyHead is the head of keys that the block's head of queries reads.
 func (w *attention) keyHead() *ir.Value { return w.b.DivI(w.head, w.Heads/w.KeyHeads) }
 
-// scale is what scores are multiplied by, in the unit of exponents: of e in TF32x3, which rounds nothing more than float32
-// does; else of 2.
+// scale is what scores are multiplied by, in the unit of exponents: of e in TF32x3 and FP16x3, which round nothing more than
+// float32 does; else of 2.
 func (a Attention) scale() float64 { return a.Scale * a.unit() }
 
 // unit is how many of the unit are in a natural exponent.
 func (a Attention) unit() float64 {
-	if a.Precision == TF32x3 {
+	if a.Precision == TF32x3 || a.Precision == FP16x3 {
 		return 1
 	}
 	return math.Log2E
 }
 
-// exponential is the exponential of scale * x + y, y in the unit of exponents.
+// exponential is the exponential of scale * x + y, y in the unit of exponents. Less than 2^-126 is 0.
 func (w *attention) exponential(x, y *ir.Value) *ir.Value {
 	b := w.b
 	z := b.FMA(x, b.F32(w.scale()), y)
 	if w.unit() == 1 {
 		z = b.Binary(ptx.Mul, z, b.F32(math.Log2E))
 	}
-	return b.Unary(ptx.Exp2, z)
+	return b.Unary(ptx.Exp2Flushed, z)
 }
 
 // offset is how many keys more than queries there are: with a mask, query s sees the keys up to s + offset.
@@ -364,13 +447,13 @@ func (w *attention) zeros(n int) []*ir.Value {
 }
 
 // storeRows writes 16 x Features numbers of each tile, times the factors of their rows, as elements of the tensors.
-func (w *attention) storeRows(base *ir.Value, pitch, extent int, acc []*ir.Value, factor func(tile int, later bool) *ir.Value) {
+func (w *attention) storeRows(base *ir.Value, pitch int, acc []*ir.Value, factor func(tile int, later bool) *ir.Value) {
 	b, size := w.b, w.size()
 	perTile := w.Features / 8
 	for t := range w.Block.Tiles {
 		for _, later := range []bool{false, true} {
 			row, f := w.row(t, later), factor(t, later)
-			inside := b.Compare("lo", row, b.I32(extent))
+			inside := b.Compare("lo", row, w.extent)
 			index := b.Add(b.MulI(row, pitch*size), b.MulI(w.quad, 2*size))
 			at := b.MulWide(b.Select(inside, index, b.I32(0)), 1, base)
 			for j := range perTile {

@@ -10,8 +10,11 @@ import (
 // Forward makes the kernel of outputs and of the logarithms of the sums of exponentials. Parameters: q, k, v, o, lse; lse is
 // f32, [batch, heads, queries].
 func (a Attention) Forward(at *ir.Builder, d Device) (*Kernel, error) {
-	if err := a.Check(d); err != nil {
+	if err := a.check(AttentionForward, d); err != nil {
 		return nil, err
+	}
+	if a.Block.Consumers > 0 {
+		return a.forwardHopper(at, d), nil
 	}
 	k, w := a.start(at, "attention", a.Queries, a.Heads, "q", "k", "v", "o", "lse")
 	b := w.b
@@ -47,7 +50,7 @@ func (a Attention) Forward(at *ir.Builder, d Device) (*Kernel, error) {
 	offset, carried := ring.each(b.I32(0), unmasked, offset, state.begin(), step(false))
 	_, carried = ring.each(unmasked, end, offset, carried, step(true))
 	state.take(carried)
-	w.finish(state)
+	w.finish(state, each(state.greatest, func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale())) }))
 	b.Do(ptx.Return, nil)
 	return k, nil
 }
@@ -164,8 +167,8 @@ func (s *softmax) update(scores []*ir.Value) []*ir.Value {
 	return out
 }
 
-// finish writes the outputs and lse.
-func (w *attention) finish(s *softmax) {
+// finish writes the outputs and lse; greatest is the greatest scores in the unit of exponents.
+func (w *attention) finish(s *softmax, greatest []*ir.Value) {
 	b := w.b
 	var inverse []*ir.Value
 	rows := w.statistics("lse", w.head)
@@ -174,18 +177,18 @@ func (w *attention) finish(s *softmax) {
 			den := w.quads(s.den[2*t+i], ptx.Add)
 			none := b.Compare("eq", den, b.F32(0)) // a query that sees no key
 			inverse = append(inverse, b.Select(none, b.F32(0), b.Binary(ptx.Div, b.F32(1), den)))
-			lse := b.FMA(b.Unary(ptx.Log2, den), b.F32(math.Ln2*w.unit()), b.Binary(ptx.Mul, s.greatest[2*t+i], b.F32(w.scale())))
+			lse := b.FMA(b.Unary(ptx.Log2, den), b.F32(math.Ln2*w.unit()), greatest[2*t+i])
 			lse = b.Select(none, b.F32(math.Inf(-1)), lse)
 			if w.unit() != 1 {
 				lse = b.Binary(ptx.Mul, lse, b.F32(1/w.unit()))
 			}
 			row := w.row(t, later)
-			inside := b.And(b.Compare("lo", row, b.I32(w.Queries)), b.Compare("eq", w.quad, b.I32(0)))
+			inside := b.And(b.Compare("lo", row, w.extent), b.Compare("eq", w.quad, b.I32(0)))
 			at := b.MulWide(b.Select(inside, row, b.I32(0)), 4, rows)
 			b.Store(at, lse, ptx.Access{Space: "global", If: inside})
 		}
 	}
-	w.storeRows(w.base("o", w.O, w.head), w.O.Row, w.Queries, s.sum, func(t int, later bool) *ir.Value {
+	w.storeRows(w.base("o", w.O, w.head), w.O.Row, s.sum, func(t int, later bool) *ir.Value {
 		if later {
 			return inverse[2*t+1]
 		}

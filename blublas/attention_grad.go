@@ -10,8 +10,11 @@ import (
 // GradQueries makes the kernel of the queries' gradients. It also writes delta, the sum of o * do for each query, which GradKeys
 // reads. Parameters: q, k, v, o, lse, do, dq, delta; lse and delta are f32, [batch, heads, queries].
 func (a Attention) GradQueries(at *ir.Builder, d Device) (*Kernel, error) {
-	if err := a.Check(d); err != nil {
+	if err := a.check(AttentionGradQueries, d); err != nil {
 		return nil, err
+	}
+	if a.Block.Consumers > 0 {
+		return a.gradQueriesHopper(at, d), nil
 	}
 	k, w := a.start(at, "attention_grad_queries", a.Queries, a.Heads, "q", "k", "v", "o", "lse", "do", "dq", "delta")
 	b := w.b
@@ -67,7 +70,7 @@ func (a Attention) GradQueries(at *ir.Builder, d Device) (*Kernel, error) {
 	}
 	offset, sum := ring.each(b.I32(0), unmasked, offset, w.zeros(a.Features), step(false))
 	_, sum = ring.each(unmasked, end, offset, sum, step(true))
-	w.storeRows(w.base("dq", a.DQ, w.head), a.DQ.Row, a.Queries, sum, func(int, bool) *ir.Value { return b.F32(a.Scale) })
+	w.storeRows(w.base("dq", a.DQ, w.head), a.DQ.Row, sum, func(int, bool) *ir.Value { return b.F32(a.Scale) })
 	b.Do(ptx.Return, nil)
 	return k, nil
 }
@@ -87,7 +90,7 @@ func (w *attention) rowNumbers() (lse, delta []*ir.Value) {
 	for t := range w.Block.Tiles {
 		for _, later := range []bool{false, true} {
 			row := w.row(t, later)
-			inside := b.Compare("lo", row, b.I32(w.Queries))
+			inside := b.Compare("lo", row, w.extent)
 			row = b.Select(inside, row, b.I32(0))
 			at := func(base *ir.Value, pitch int) *ir.Value {
 				return b.MulWide(b.Add(b.MulI(row, pitch*size), b.MulI(w.quad, 16)), 1, base)
@@ -132,8 +135,11 @@ func (w *attention) loadColumn(at *ir.Value, offset int, there *ir.Value) []*ir.
 // GradKeys makes the kernel of the keys' and values' gradients: its rows are keys, its columns the queries that see them, of
 // every head that shares the keys, in order. Parameters: q, k, v, lse, do, delta, dk, dv.
 func (a Attention) GradKeys(at *ir.Builder, d Device) (*Kernel, error) {
-	if err := a.Check(d); err != nil {
+	if err := a.check(AttentionGradKeys, d); err != nil {
 		return nil, err
+	}
+	if a.Block.Consumers > 0 {
+		return a.gradKeysHopper(at, d), nil
 	}
 	k, w := a.start(at, "attention_grad_keys", a.Keys, a.KeyHeads, "q", "k", "v", "lse", "do", "delta", "dk", "dv")
 	b := w.b
@@ -177,8 +183,8 @@ func (a Attention) GradKeys(at *ir.Builder, d Device) (*Kernel, error) {
 		return append(dk, dv...)
 	})
 	scale := func(x float64) func(int, bool) *ir.Value { return func(int, bool) *ir.Value { return b.F32(x) } }
-	w.storeRows(w.base("dk", a.DK, w.head), a.DK.Row, a.Keys, sums[:half], scale(a.Scale))
-	w.storeRows(w.base("dv", a.DV, w.head), a.DV.Row, a.Keys, sums[half:], scale(1))
+	w.storeRows(w.base("dk", a.DK, w.head), a.DK.Row, sums[:half], scale(a.Scale))
+	w.storeRows(w.base("dv", a.DV, w.head), a.DV.Row, sums[half:], scale(1))
 	b.Do(ptx.Return, nil)
 	return k, nil
 }

@@ -159,6 +159,16 @@ func attentions() []Attention {
 	}
 	add(BF16, ptx.SM80, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 64, Keys: 64, Features: 128, Causal: true, Scale: 0.1},
 		AttentionBlock{Warps: 4, Tiles: 1, Columns: 64, Stages: 2, PerSM: 1})
+	group := func(consumers, columns, stages int, held bool) AttentionBlock {
+		return AttentionBlock{Tiles: 1, Columns: columns, Stages: stages, PerSM: 1, Consumers: consumers, Held: held}
+	}
+	// Two heads of an odd number of tiles, dealt out in pairs; tiles of one key head that are dealt out alone; rows in shared
+	// memory; columns and features that are no multiples of 64; queries that see no key.
+	add(BF16, ptx.SM90A, Attention{Batch: 2, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, group(1, 64, 2, true))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 140, Keys: 200, Features: 64, Causal: true, Scale: 0.125}, group(2, 64, 3, false))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 130, Features: 32, Scale: 0.2}, group(2, 128, 2, false))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 100, Keys: 70, Features: 80, Causal: true, Scale: 0.1}, group(1, 48, 2, true))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 200, Keys: 200, Features: 128, Causal: true, Scale: 0.1}, group(3, 32, 2, false))
 	return all
 }
 
@@ -168,6 +178,8 @@ type emulatedAttention struct {
 	q, k, v, o, do  *tensor
 	dq, dk, dv      *tensor
 	logSums, deltas *emulate.Buffer
+	scratch         map[string]*emulate.Buffer // planes and what belongs to them
+	seed            uint64                     // of the order in which warps run
 	want            exact
 }
 
@@ -190,7 +202,7 @@ func (a Attention) kernels(t *testing.T) []*Kernel {
 	c := ir.NewContext(ptx.Dialect)
 	var all []*Kernel
 	for _, build := range []func(*ir.Builder, Device) (*Kernel, error){a.Forward, a.GradQueries, a.GradKeys} {
-		kernel, err := build(ir.NewBuilder(c, nil), H200)
+		kernel, err := build(ir.NewBuilder(c, nil), small(ptx.SM90A))
 		require.NoError(t, err)
 		require.NoError(t, ir.Verify(c, kernel.Op))
 		all = append(all, kernel)
@@ -202,11 +214,31 @@ func (a Attention) kernels(t *testing.T) []*Kernel {
 func (e *emulatedAttention) launch(kernel *Kernel) error {
 	addresses := map[string]uint64{"q": e.q.buffer.Base, "k": e.k.buffer.Base, "v": e.v.buffer.Base, "o": e.o.buffer.Base, "do": e.do.buffer.Base, "dq": e.dq.buffer.Base,
 		"dk": e.dk.buffer.Base, "dv": e.dv.buffer.Base, "lse": e.logSums.Base, "delta": e.deltas.Base}
+	for name, b := range e.scratch {
+		addresses[name] = b.Base
+	}
 	var params []any
 	for _, p := range kernel.Params {
-		params = append(params, addresses[p.Name])
+		at, ok := addresses[p.Name]
+		if !ok {
+			return fmt.Errorf("no place for %s", p.Name)
+		}
+		if p.Map == nil {
+			params = append(params, at)
+			continue
+		}
+		m := &emulate.TensorMap{Element: p.Map.Element, Base: at, Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
+		for _, o := range p.Map.Outer {
+			m.Dims, m.Strides, m.Box = append(m.Dims, o.Size), append(m.Strides, o.Pitch), append(m.Box, 1)
+		}
+		params = append(params, m)
 	}
-	return emulate.Launch(e.memory, kernel.Op, kernel.Grid, params...)
+	program, err := emulate.Compile(kernel.Op)
+	if err != nil {
+		return err
+	}
+	program.Seed = e.seed
+	return program.Launch(e.memory, kernel.Grid, params...)
 }
 
 // run evaluates the three kernels.

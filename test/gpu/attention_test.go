@@ -54,11 +54,12 @@ func TestAttentionAsPTX(t *testing.T) {
 	}
 }
 
-// byTemplate reports whether a kernel is lowered by the template of attention: it loads matrices of shared memory.
+// byTemplate reports whether a kernel is lowered by the template of attention: it loads matrices of shared memory, or
+// multiplies them there.
 func byTemplate(t *testing.T, c *ir.Context, module, kernel *ir.Op, arch string) (found bool) {
 	for op := lowerCopy(t, c, module, kernel, ".look", lowerptx.Options{Target: arch}); op != nil; {
 		ir.Walk(op, func(op *ir.Op) ir.WalkResult {
-			found = found || op.Is(ptx.LoadMatrix)
+			found = found || op.Is(ptx.LoadMatrix) || op.Is(ptx.WGMMA)
 			return ir.Advance
 		})
 		then := op.Attrs().Sym(lowerptx.ThenAttr)

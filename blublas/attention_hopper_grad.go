@@ -1,0 +1,225 @@
+package blublas
+
+import (
+	"math"
+
+	"blutrain/dialects/ptx"
+	"blutrain/ir"
+)
+
+// gradQueriesHopper makes GradQueries' kernel for warpgroups. Parameters: tensor maps of q, do, k and v, or of their planes,
+// o, lse, do, dq, delta; with planes their scales.
+func (a Attention) gradQueriesHopper(at *ir.Builder, d Device) *Kernel {
+	k, w := a.startHopper(at, AttentionGradQueries, d, "attention_grad_queries", "o", "lse", "do", "dq", "delta")
+	w.build(w.gradQueriesTile)
+	return k
+}
+
+// gradQueriesTile computes this consumer's rows of a tile.
+func (w *groups) gradQueriesTile(ring, rows slot) slot {
+	b, n := w.b, w.Features/2
+	lse, delta := w.rowNumbers()
+	w.wait(rowsFull, rows)
+	queries, grads := w.left(rows, 0), w.left(rows, 1)
+	w.releaseHeld(rows)
+	head := w.keyHead()
+	scale, gradScale := b.F32(w.scale()), b.F32(1)
+	if w.planes > 1 {
+		scale, gradScale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), scale), w.scaleOf("do", w.head, w.myRow())
+	}
+	step := func(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+		return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+			ring, sum := slot{carried[0], carried[1]}, carried[2]
+			column := b.MulI(i, w.Block.Columns)
+			scale, gradScale, keyScale := scale, gradScale, b.F32(1)
+			if w.planes > 1 {
+				keyScale = w.scaleOf("k", head, column)
+				scale, gradScale = b.Binary(ptx.Mul, scale, keyScale), b.Binary(ptx.Mul, gradScale, w.scaleOf("v", head, column))
+			}
+			keys, values, sums := w.scores(ring, 0), w.scores(ring, 1), w.sums(ring, 0)
+			w.wait(full, ring)
+			b.Do(ptx.WGMMAFence, nil)
+			both := w.complete(w.contract(queries, keys), w.contract(grads, values))
+			scores := w.quarters(both[0])
+			if masked {
+				w.mask(scores, column, math.Inf(-1))
+			}
+			var ds []*ir.Value
+			for j, x := range scores {
+				for e := range 4 {
+					p := w.power(b.Extract(x, e), scale, lse[e/2])
+					ds = append(ds, b.Binary(ptx.Mul, p, w.less(b.Extract(both[1], 4*j+e), gradScale, delta[e/2])))
+				}
+			}
+			if w.planes == 1 {
+				left := w.operands(ds)
+				b.Do(ptx.WGMMAFence, nil)
+				sum = w.complete(w.multiply(left, sums, w.Block.Columns/16, sum, b.True(), true))[0]
+			} else {
+				left, down := w.scaledOperands(ds)
+				b.Do(ptx.WGMMAFence, nil)
+				acc := w.complete(w.multiply(left, sums, w.Block.Columns/16, b.Undef(n), b.False(), true))[0]
+				sum = w.promote(acc, sum, down, keyScale)
+			}
+			w.release(empty, ring)
+			return append(w.after(ring, w.Block.Stages).values(), sum)
+		}
+	}
+	_, all := w.columnBlocks(b.I32(0), w.rows.rows)
+	unmasked, end := w.columnBlocks(b.MulI(w.mine, 64), 64)
+	carried := append(ring.values(), b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", n).Result(0))
+	carried = b.For(b.I32(0), unmasked, b.I32(1), true, carried, step(false))
+	carried = b.For(unmasked, end, b.I32(1), true, carried, step(true))
+	w.releaseRows(rows)
+	w.storeRows(w.base("dq", w.DQ, w.head), w.DQ.Row, w.quarters(carried[2]), func(int, bool) *ir.Value { return b.F32(w.Scale) })
+	return w.skip(end, all, slot{carried[0], carried[1]})
+}
+
+// less is the gradient of a weight, which planes have at a scale, less the sum over its row of what weights and gradients
+// make together.
+func (w *groups) less(x, scale, delta *ir.Value) *ir.Value {
+	if w.planes == 1 {
+		return w.b.Binary(ptx.Sub, x, delta)
+	}
+	return w.b.FMA(x, scale, w.b.Unary(ptx.Neg, delta))
+}
+
+// promote is sum + acc, whose rows are too great by two factors, one the rows'.
+func (w *groups) promote(acc, sum *ir.Value, down [2]*ir.Value, scale *ir.Value) *ir.Value {
+	b := w.b
+	for i := range down {
+		down[i] = b.Binary(ptx.Mul, down[i], scale)
+	}
+	return b.FMA(acc, w.byRow(w.Features/2, down), sum)
+}
+
+// gradKeysHopper makes GradKeys' kernel for warpgroups. Parameters: tensor maps of k, v, q and do, or of their planes, lse,
+// delta, dk, dv; with planes their scales.
+func (a Attention) gradKeysHopper(at *ir.Builder, d Device) *Kernel {
+	k, w := a.startHopper(at, AttentionGradKeys, d, "attention_grad_keys", "lse", "delta", "dk", "dv")
+	w.build(w.gradKeysTile)
+	return k
+}
+
+// bringColumnNumbers is what a producer's warp does: it writes -lse, in the unit of exponents, and delta of every block of
+// queries beside it. Of a query that sees no key, and of those beyond the last, both are 0: their rows are zeros or masked.
+func (w *groups) bringColumnNumbers() {
+	b, n := w.b, w.Block.Columns
+	w.each(w.firstSlot(1).values(), func(carried []*ir.Value) []*ir.Value {
+		return w.steps(slot{carried[0], carried[1]}, func(head, column *ir.Value, s slot) {
+			lses, deltas := w.statistics("lse", head), w.statistics("delta", head)
+			to := b.Add(b.AddI(w.shared, w.numbers()), b.Add(b.MulI(s.index, 8*n), b.MulI(w.lane, 4)))
+			var numbers [][2]*ir.Value
+			for i := 0; i < n; i += 32 {
+				query := b.AddI(b.Add(column, w.lane), i)
+				inside := b.Compare("lo", query, b.I32(w.Queries))
+				if n%32 != 0 {
+					inside = b.And(inside, b.Compare("lo", b.AddI(w.lane, i), b.I32(n)))
+				}
+				query = b.Select(inside, query, b.I32(0))
+				access := ptx.Access{Space: "global", If: inside}
+				l, delta := b.Load(b.MulWide(query, 4, lses), b.Ctx.F32(), 1, access), b.Load(b.MulWide(query, 4, deltas), b.Ctx.F32(), 1, access)
+				l = b.Binary(ptx.Mul, b.Select(b.Compare("eq", l, b.F32(math.Inf(-1))), b.F32(0), l), b.F32(-w.unit()))
+				numbers = append(numbers, [2]*ir.Value{l, delta})
+			}
+			w.wait(empty, s)
+			for i, pair := range numbers {
+				access := ptx.Access{Space: "shared", Offset: 128 * i}
+				if n%32 != 0 {
+					access.If = b.Compare("lo", b.AddI(w.lane, 32*i), b.I32(n))
+				}
+				b.Store(to, pair[0], access)
+				access.Offset += 4 * n
+				b.Store(to, pair[1], access)
+			}
+			b.Do(ptx.BarrierArrive, []*ir.Value{b.Add(w.shared, b.MulI(s.index, 8))}, "offset", w.at(full))
+		}).values()
+	})
+}
+
+// gradKeysTile computes this consumer's rows of a tile, which are keys.
+func (w *groups) gradKeysTile(ring, rows slot) slot {
+	b, n := w.b, w.Features/2
+	w.wait(rowsFull, rows)
+	keys, values := w.left(rows, 0), w.left(rows, 1)
+	w.releaseHeld(rows)
+	scale, gradScale := b.F32(w.scale()), b.F32(1)
+	if w.planes > 1 {
+		scale, gradScale = b.Binary(ptx.Mul, w.scaleOf("k", w.head, w.myRow()), scale), w.scaleOf("v", w.head, w.myRow())
+	}
+	first := b.MulI(w.mine, 64)
+	all, _, _ := w.queryBlocks(b.I32(0), w.rows.rows)
+	from, unmasked, end := w.queryBlocks(first, 64)
+	zeros := func() *ir.Value { return b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", n).Result(0) }
+	out := w.eachHead(append(ring.values(), zeros(), zeros()), func(head *ir.Value, carried []*ir.Value) []*ir.Value {
+		step := func(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+			return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+				ring, dk, dv := slot{carried[0], carried[1]}, carried[2], carried[3]
+				query := b.MulI(i, w.Block.Columns)
+				scale, gradScale := scale, gradScale
+				var ofQueries, ofGrads *ir.Value
+				if w.planes > 1 {
+					ofQueries, ofGrads = w.scaleOf("q", head, query), w.scaleOf("do", head, query)
+					scale, gradScale = b.Binary(ptx.Mul, scale, ofQueries), b.Binary(ptx.Mul, gradScale, ofGrads)
+				}
+				queries, grads, querySums, gradSums := w.scores(ring, 0), w.scores(ring, 1), w.sums(ring, 0), w.sums(ring, 1)
+				w.wait(full, ring)
+				b.Do(ptx.WGMMAFence, nil)
+				both := w.complete(w.contract(keys, queries), w.contract(values, grads))
+				p, ds := w.columnWeights(ring, query, both[0], both[1], scale, gradScale, masked)
+				steps := w.Block.Columns / 16
+				if w.planes == 1 {
+					weights, weightGrads := w.operands(p), w.operands(ds)
+					b.Do(ptx.WGMMAFence, nil)
+					sums := w.complete(w.multiply(weights, gradSums, steps, dv, b.True(), true), w.multiply(weightGrads, querySums, steps, dk, b.True(), true))
+					dv, dk = sums[0], sums[1]
+				} else {
+					weights, down := w.scaledOperands(p)
+					weightGrads, gradDown := w.scaledOperands(ds)
+					b.Do(ptx.WGMMAFence, nil)
+					sums := w.complete(w.multiply(weights, gradSums, steps, b.Undef(n), b.False(), true),
+						w.multiply(weightGrads, querySums, steps, b.Undef(n), b.False(), true))
+					dv, dk = w.promote(sums[0], dv, down, ofGrads), w.promote(sums[1], dk, gradDown, ofQueries)
+				}
+				b.Do(ptx.WarpSync, nil) // all lanes have read their numbers
+				w.release(empty, ring)
+				return append(w.after(ring, w.Block.Stages).values(), dk, dv)
+			}
+		}
+		skipped := w.skip(all, from, slot{carried[0], carried[1]})
+		carried = b.For(from, unmasked, b.I32(1), true, append(skipped.values(), carried[2:]...), step(true))
+		return b.For(unmasked, end, b.I32(1), true, carried, step(false))
+	})
+	w.releaseRows(rows)
+	factor := func(x float64) func(int, bool) *ir.Value { return func(int, bool) *ir.Value { return b.F32(x) } }
+	w.storeRows(w.base("dk", w.DK, w.head), w.DK.Row, w.quarters(out[2]), factor(w.Scale))
+	w.storeRows(w.base("dv", w.DV, w.head), w.DV.Row, w.quarters(out[3]), factor(1))
+	return slot{out[0], out[1]}
+}
+
+// columnWeights is the weights of a block of queries, transposed, and the gradients of their scores, of the products that
+// they are made of.
+func (w *groups) columnWeights(ring slot, query, scores, grads, scale, gradScale *ir.Value, masked bool) (p, ds []*ir.Value) {
+	b, n := w.b, w.Block.Columns
+	numbers := b.Add(b.AddI(w.shared, w.numbers()), b.Add(b.MulI(ring.index, 8*n), b.MulI(w.quad, 8)))
+	column := b.Add(query, b.MulI(w.quad, 2)) // this thread's first query
+	var limits [2]*ir.Value                   // queries before them don't see the key
+	for i, later := range []bool{false, true} {
+		if masked {
+			limits[i] = b.Sub(b.AddI(w.row(0, later), -w.offset()), column)
+		}
+	}
+	for j := range n / 8 {
+		lse := b.Scalars(b.Load(numbers, b.Ctx.F32(), 2, ptx.Access{Space: "shared", Offset: 32 * j}))
+		delta := b.Scalars(b.Load(numbers, b.Ctx.F32(), 2, ptx.Access{Space: "shared", Offset: 4*n + 32*j}))
+		for e := range 4 {
+			x := w.power(b.Extract(scores, 4*j+e), scale, lse[e%2])
+			if masked {
+				x = b.Select(b.Compare("le", limits[e/2], b.I32(8*j+e%2)), x, b.F32(0))
+			}
+			p = append(p, x)
+			ds = append(ds, b.Binary(ptx.Mul, x, w.less(b.Extract(grads, 4*j+e), gradScale, delta[e%2])))
+		}
+	}
+	return p, ds
+}
