@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"blutrain/dialects/blu"
@@ -431,12 +432,15 @@ func (f *form) extents(t Target) {
 	case 1:
 		f.held = len(f.loops) == 0 && cols <= t.RowElems
 		if !f.held {
-			cols = min(cols, t.BlockElems)
+			cols = min(cols, t.PassElems)
 		}
 		rows = min(rows, max(t.BlockElems/cols, 1))
 	default:
 		cols = min(cols, t.BlockElems)
 		rows = min(rows, max(t.BlockElems/cols, 1))
+	}
+	if t.EvenRows && f.along != 0 && rows < size(f.row) {
+		rows = 1 << (bits.Len64(uint64(rows)) - 1)
 	}
 	if f.row >= 0 {
 		f.axes[f.row].extent = rows
@@ -453,10 +457,24 @@ func (f *form) walkGrid(t Target) {
 		a.step = a.extent
 		if i == f.row && a.sum {
 			panel := max(t.PanelRows, (a.size+t.Panels-1)/t.Panels)
+			if !f.held {
+				panel = min(panel, max(1, t.PanelElems/f.reducedElements()))
+			}
 			a.step = (panel + a.extent - 1) / a.extent * a.extent
 		}
 		a.grid = !a.reduce && a.size > a.step
 	}
+}
+
+// reducedElements is how many elements are reduced within blocks for each result.
+func (f *form) reducedElements() int64 {
+	n := int64(1)
+	for _, a := range f.axes {
+		if a.reduce {
+			n *= a.size
+		}
+	}
+	return n
 }
 
 // blockProduct chooses the blocks of a product: its axes are those of the batch, then rows and columns.

@@ -6,6 +6,8 @@ type Target struct {
 
 	// BlockElems is the elements of a block in fused loops: a chain of operations on blocks of that size stays in cache.
 	BlockElems int64
+	// EvenRows says that the rows of a block should be a power of two.
+	EvenRows bool
 	// RowElems is the longest row that is held in one block while it is reduced and used; longer ones are gone over
 	// several times, in pieces.
 	RowElems int64
@@ -13,8 +15,11 @@ type Target struct {
 	OnlineSums bool
 	// ColumnElems is the longest column that is held in one block while it is reduced.
 	ColumnElems int64
-	// Panels is about the number of partial results of a sum over rows, PanelRows the fewest rows of each.
-	Panels, PanelRows int64
+	// PassElems is the elements of a block of a row that is gone over in pieces.
+	PassElems int64
+	// Panels is about the number of partial results of a sum over rows, PanelRows the fewest rows of each; PanelElems is the
+	// most elements of a panel whose rows are gone over in pieces, if that is more than one.
+	Panels, PanelRows, PanelElems int64
 	// ScatterCols is the columns of a table that one grid point of a scatter fills.
 	ScatterCols int64
 
@@ -46,7 +51,7 @@ type Target struct {
 func CPU() Target {
 	return Target{
 		Name:       "cpu",
-		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Panels: 64, PanelRows: 64, ScatterCols: 64,
+		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, PassElems: 4096, Panels: 64, PanelRows: 64, PanelElems: 1 << 40, ScatterCols: 64,
 		LogitsElems: 1 << 26, ClassifierRows: 1024,
 		GemmRows: 32, GemmCols: 128, WideProducts: true,
 		Queries: 64, Keys: 128,
@@ -58,7 +63,7 @@ func CPU() Target {
 func CUDA() Target {
 	return Target{
 		Name:       "cuda",
-		BlockElems: 4096, RowElems: 8192, OnlineSums: true, ColumnElems: 512, Panels: 512, PanelRows: 16, ScatterCols: 256,
+		BlockElems: 4096, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 512, PassElems: 16384, Panels: 512, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256,
 		LogitsElems: 1 << 28, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,

@@ -8,9 +8,16 @@ import (
 
 // body translates the operations of a block of the tile kernel.
 func (l *lowering) body(block *ir.Block) error {
+	early, err := l.loadEarly(block)
+	if err != nil {
+		return err
+	}
 	for op := range block.Ops() {
 		if op.Has(ir.Terminator) {
 			return nil
+		}
+		if early[op] {
+			continue
 		}
 		l.b.At(op.Loc())
 		if err := l.op(op); err != nil {
@@ -18,6 +25,58 @@ func (l *lowering) body(block *ir.Block) error {
 		}
 	}
 	return nil
+}
+
+// earlyRegisters is the most registers of a thread that loads may fill before anything is computed.
+const earlyRegisters = 96
+
+// loadEarly makes the loads of a block before anything else there, so that they are on their way together: the assembler
+// moves no load over a store or a barrier. A row that many rows use stays where it is: it is in the cache after the first. An
+// input may be in the memory of an output only where it is read before that is written anyway.
+func (l *lowering) loadEarly(block *ir.Block) (map[*ir.Op]bool, error) {
+	early, filled := map[*ir.Op]bool{}, 0
+	for op := range block.Ops() {
+		if !op.Is(tile.Load) || l.refs[op.Operand(0)] == nil || l.refs[op.Operand(0)].scratch {
+			continue
+		}
+		rows, cols := int(op.Result(0).Shape()[0]), int(op.Result(0).Shape()[1])
+		n := l.rows(rows) * l.cols(cols) * max(1, ptx.Width(op.Result(0).Elem())/16) / 2
+		if rows == 1 && cols > 1 && l.tr > 1 || filled+n > earlyRegisters {
+			continue
+		}
+		ready := true
+		for _, at := range op.Operands()[1:] {
+			ok, err := l.indexEarly(at, block, early)
+			if err != nil {
+				return nil, err
+			}
+			ready = ready && ok
+		}
+		if ready {
+			l.b.At(op.Loc())
+			l.load(op)
+			early[op], filled = true, filled+n
+		}
+	}
+	return early, nil
+}
+
+// indexEarly computes an index of a block, and those that it is made of, unless it is there or made of something else.
+func (l *lowering) indexEarly(v *ir.Value, block *ir.Block, early map[*ir.Op]bool) (bool, error) {
+	op := v.Op()
+	if op == nil || op.Block() != block || early[op] {
+		return l.index[v] != nil, nil
+	}
+	if op.Def().DialectName() != "arith" {
+		return false, nil
+	}
+	for _, o := range op.Operands() {
+		if ok, err := l.indexEarly(o, block, early); !ok || err != nil {
+			return false, err
+		}
+	}
+	early[op] = true
+	return true, l.indexOp(op)
 }
 
 func (l *lowering) op(op *ir.Op) error {

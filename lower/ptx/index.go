@@ -61,7 +61,7 @@ func (l *lowering) folded(def *ir.OpDef, x, y *ir.Value, f func(x, y int64) int6
 func (l *lowering) least(op *ir.Op, x, y *ir.Value) *ir.Value {
 	if most, ok := ptx.ConstInt(x); ok {
 		if left := op.Operand(1).Op(); left != nil && left.Name() == "arith.subi" {
-			if n, ok := constant(left.Operand(0)); ok && full(n, most, divisor(left.Operand(1))) {
+			if n, ok := constant(left.Operand(0)); ok && (full(n, most, divisor(left.Operand(1))) || l.inWhole(left.Operand(1), n, most)) {
 				return x
 			}
 		}
@@ -122,13 +122,13 @@ func argumentDivisor(v *ir.Value) int64 {
 // clip is the actual extent of at most `most` elements at an offset in a dimension of n.
 func (l *lowering) clip(offset *ir.Value, n int64, most int) extent {
 	d := divisor(offset)
-	if at, ok := constant(offset); ok {
+	if at, ok := ptx.ConstInt(l.index[offset]); ok {
 		if left := n - at; left < int64(most) {
 			return extent{l.b.I32(int(left)), left}
 		}
 		return extent{nil, int64(most)}
 	}
-	if most == 1 || full(n, int64(most), d) || l.axisNeverClips(offset, n, int64(most)) {
+	if most == 1 || full(n, int64(most), d) || l.axisNeverClips(offset, n, int64(most)) || l.inWhole(offset, n, int64(most)) {
 		return extent{nil, int64(most)}
 	}
 	type key struct {
@@ -139,6 +139,12 @@ func (l *lowering) clip(offset *ir.Value, n int64, most int) extent {
 		return l.b.Min(l.b.I32(most), l.b.Sub(l.b.I32(int(n)), l.index[offset]))
 	})
 	return extent{v, gcd(gcd(int64(most), n), d)}
+}
+
+// inWhole reports whether an offset is the index of a loop that leaves room for a whole block in each round.
+func (l *lowering) inWhole(offset *ir.Value, n, most int64) bool {
+	w, ok := l.whole[offset]
+	return ok && w.end <= n && most <= w.step
 }
 
 // axisNeverClips reports whether the last step of a grid axis leaves room for a whole block.

@@ -24,6 +24,10 @@ const (
 	maxElems  = 64
 )
 
+// warpColumns is the longest rows of several that a warp each has, if they are reduced: no thread waits for one of another warp
+// then.
+const warpColumns = 1024
+
 // perThread is the rows (or columns) of a block of n that a thread has, standing among t threads of v each. All have what
 // has one alone.
 func perThread(n, t, v int) int {
@@ -45,12 +49,13 @@ func powerOf2(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 // chooseLayout looks at the blocks of a kernel.
 func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
-	rows, cols, product, whole, heavy := 1, 1, false, false, false
+	rows, cols, product, whole, heavy, sums := 1, 1, false, false, false, false
 	var largest, scatter *ir.Op
 	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
 		product = product || op.Is(tile.Dot) || op.Is(tile.Contract)
 		whole = whole || op.Is(tile.Contract)
 		heavy = heavy || op.Name() == "tile.gelu_grad" || op.Name() == "tile.silu_grad" || len(op.Regions()) > 0 && !op.Is(tile.Kernel) && !op.Is(tile.Contract)
+		sums = sums || op.Is(tile.Reduce) && op.Attrs().IntOr("axis", 0) == 1
 		if op.Is(tile.ScatterAdd) {
 			scatter = op
 		}
@@ -71,7 +76,10 @@ func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
 	case product:
 		y = productLayout(rows, cols)
 	default:
-		y = loopLayout(rows, cols, vectors(kernel, align, cols))
+		v := vectors(kernel, align, cols)
+		if y = loopLayout(rows, cols, v); sums && rows > 1 && cols <= warpColumns && y.tc > 32 {
+			y = layout{vr: 1, v: v, tc: 32, tr: min(rows, 16)}
+		}
 	}
 	y.threads = y.tr * y.tc
 	if whole && y.threads == 256 && !heavy {
@@ -100,7 +108,11 @@ func productLayout(rows, cols int) layout {
 // loopLayout is for fused loops: columns first, since they lie next to each other in memory.
 func loopLayout(rows, cols, v int) layout {
 	y := layout{vr: 1, v: v}
-	threads := min(max(powerOf2(rows*cols/wantElems), 32), 512)
+	most := 512
+	if rows == 1 {
+		most = 1024
+	}
+	threads := min(max(powerOf2(rows*cols/wantElems), 32), most)
 	y.tc = min(powerOf2((cols+v-1)/v), max(32, powerOf2((threads+rows-1)/rows)))
 	y.tr = max(1, min(rows, threads/y.tc))
 	if most := 512 / y.tc; y.tr < rows && rows <= most {

@@ -3,6 +3,7 @@ package ptx
 import (
 	"slices"
 
+	"blutrain/dialects/ptx"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
 )
@@ -35,25 +36,66 @@ func (l *lowering) loop(op *ir.Op) error {
 			l.blocks[v] = &x
 		}
 	}
-	var failed error
-	results := l.b.For(l.index[op.Operand(0)], l.index[op.Operand(1)], l.index[op.Operand(2)], true, inits,
-		func(i *ir.Value, regs []*ir.Value) []*ir.Value {
-			l.index[op.Body().Arg(0)] = i
-			spread(op.Body().Args()[1:], regs)
-			if failed = l.body(op.Body()); failed != nil {
-				return regs
-			}
-			var next []*ir.Value
-			for _, v := range op.Body().Terminator().Operands() {
-				next = append(next, l.blocks[v].regs...)
-			}
-			return next
-		})
-	spread(op.Results(), results)
-	if failed != nil {
-		return failed
+	round := func(i *ir.Value, regs []*ir.Value) ([]*ir.Value, error) {
+		l.index[op.Body().Arg(0)] = i
+		spread(op.Body().Args()[1:], regs)
+		if err := l.body(op.Body()); err != nil {
+			return regs, err
+		}
+		var next []*ir.Value
+		for _, v := range op.Body().Terminator().Operands() {
+			next = append(next, l.blocks[v].regs...)
+		}
+		return next, nil
 	}
+	results, err := l.rounds(op, inits, round)
+	if err != nil {
+		return err
+	}
+	spread(op.Results(), results)
 	return l.exchangeLate(op, late)
+}
+
+// rounds makes the rounds of a loop. Where the last one has less to do than the others it stands behind the loop, so that these
+// need not ask how much there is.
+func (l *lowering) rounds(op *ir.Op, carried []*ir.Value, round func(*ir.Value, []*ir.Value) ([]*ir.Value, error)) ([]*ir.Value, error) {
+	index := op.Body().Arg(0)
+	lower, upper, step := l.index[op.Operand(0)], l.index[op.Operand(1)], l.index[op.Operand(2)]
+	end, rest := wholeRounds(lower, upper, step)
+	if rest {
+		upper = l.b.I32(int(end))
+		l.whole[index] = whole{end, constantOf(step)}
+		defer delete(l.whole, index)
+	}
+	var failed error
+	carried = l.b.For(lower, upper, step, true, carried, func(i *ir.Value, regs []*ir.Value) []*ir.Value {
+		regs, failed = round(i, regs)
+		return regs
+	})
+	if failed == nil && rest {
+		delete(l.whole, index)
+		carried, failed = round(upper, carried)
+	}
+	return carried, failed
+}
+
+// whole is a loop without its last round: where its index is always a step below.
+type whole struct{ end, step int64 }
+
+// wholeRounds is where the last round of a loop starts, and whether there are others and it is shorter than they are.
+func wholeRounds(lower, upper, step *ir.Value) (end int64, rest bool) {
+	from, okFrom := ptx.ConstInt(lower)
+	to, okTo := ptx.ConstInt(upper)
+	by, okBy := ptx.ConstInt(step)
+	if !okFrom || !okTo || !okBy || by < 2 || to-from <= by || (to-from)%by == 0 {
+		return 0, false
+	}
+	return from + (to-from)/by*by, true
+}
+
+func constantOf(v *ir.Value) int64 {
+	n, _ := ptx.ConstInt(v)
+	return n
 }
 
 // late is a reduction that goes on over all rounds of a loop, whose threads exchange what they have behind it.

@@ -80,8 +80,9 @@ type lowering struct {
 	index  map[*ir.Value]*ir.Value // indices as i32
 	blocks map[*ir.Value]*block
 	refs   map[*ir.Value]*reference
-	within map[*ir.Op]bool    // reductions that each thread makes for itself, of a loop's round
-	shares map[*ir.Value]bool // outputs that share memory with an input that other threads may read
+	within map[*ir.Op]bool     // reductions that each thread makes for itself, of a loop's round
+	whole  map[*ir.Value]whole // indices of loops of which the round at hand is no shorter one
+	shares map[*ir.Value]bool  // outputs that share memory with an input that other threads may read
 
 	trow, tcol *ir.Value // row and column of the thread
 	part       *ir.Value // which of the blocks of threads at its grid point it is in
@@ -128,7 +129,7 @@ func newReference(base *ir.Value, t *ir.MemRefType, align int64) *reference {
 func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 	l := &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
-		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, within: map[*ir.Op]bool{}, streams: map[int64]*ir.Value{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
 	}
 	if err := l.checkSizes(); err != nil {
 		return err
