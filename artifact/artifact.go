@@ -24,6 +24,12 @@ type File struct {
 	Data []byte
 }
 
+// Kernels for GPUs are text, and may be machine code beside it, in files of these names' ends.
+const (
+	TextSuffix = ".ptx"
+	CodeSuffix = ".cubin"
+)
+
 // Artifact is a compiled model in memory.
 type Artifact struct {
 	Manifest Manifest

@@ -23,8 +23,15 @@ usage() {
 # The archive is unpacked, and the models in it are compiled, once for each that there is.
 root=/tmp/blutrain-device-$(sha256sum "$here/bundle.tar.gz" | cut -c 1-16)
 if [ ! -f "$root/.whole" ]; then
+    # Where NVIDIA's assembler is found, the driver need not assemble the models' kernels, which it does one after the other.
+    for ptxas in "$(command -v ptxas)" /usr/local/cuda*/bin/ptxas "$(dirname "$(command -v python3)")"/../lib/python3*/site-packages/nvidia/*/bin/ptxas ""; do
+        [ -x "$ptxas" ] && break
+    done
+    echo "assembler: ${ptxas:-that of the driver}"
+    from=$SECONDS
     rm -rf "$root" && mkdir -p "$root" && tar -C "$root" -xzf "$here/bundle.tar.gz" &&
-        sh "$root/models/models.sh" "$root/bin/bluc" "$root/models" "$root/models/list" "$root/models" "$(nproc)" "$(cat "$root/arch")" && touch "$root/.whole" || exit 1
+        sh "$root/models/models.sh" "$root/bin/bluc" "$root/models" "$root/models/list" "$root/models" "$(nproc)" "$(cat "$root/arch")" "$ptxas" && touch "$root/.whole" || exit 1
+    echo "models compiled in $((SECONDS - from)) s"
 fi
 cd "$root" || exit 1
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1

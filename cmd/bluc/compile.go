@@ -23,6 +23,7 @@ type compileCmd struct {
 	Context      string       `placeholder:"WAY" help:"How ranks that share a sequence share attention: ring (the default), ulysses, gather."`
 	BucketSize   passes.Bytes `placeholder:"SIZE" help:"How much is communicated in one call: 25MiB is the default."`
 	Set          settings     `placeholder:"NAME=VALUE,..." help:"Arguments of the model and sizes of the batch."`
+	Ptxas        string       `placeholder:"FILE" help:"Have NVIDIA's assembler, ptxas, make machine code of the kernels for cuda, so that the driver needn't when the artifact first runs: its path, or a name to look for in PATH."`
 	CompileTo    string       `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
 	DumpPhasesTo string       `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
 	passFlags
@@ -58,11 +59,19 @@ func (c *compileCmd) Run(s *streams) error {
 		return c.saved(err)
 	}
 	if r.Artifact != nil {
+		if c.Ptxas != "" {
+			if err := driver.Assemble(r.Artifact, c.Ptxas); err != nil {
+				return err
+			}
+		}
 		data, err := r.Artifact.Encode()
 		if err != nil {
 			return err
 		}
 		return writeOutput(c.artifactName(), data, s, driver.WriteFile)
+	}
+	if c.Ptxas != "" {
+		return usageError{"--ptxas assembles an artifact's kernels, and --compile-to makes none"}
 	}
 	text := driver.Text(r.Module, c.PrintGeneric)
 	if c.Output == "" || c.Output == "-" {

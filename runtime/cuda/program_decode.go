@@ -5,6 +5,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -298,8 +299,7 @@ func (p *program) assemble(f *function) error {
 	group.SetLimit(goruntime.GOMAXPROCS(0))
 	for i, file := range files {
 		group.Go(func() (err error) {
-			ptx, _ := p.artifact.File(file)
-			modules[i], err = p.ctx.Load(file, ptx)
+			modules[i], err = p.loadFile(file)
 			return err
 		})
 	}
@@ -322,6 +322,19 @@ func (p *program) assemble(f *function) error {
 		}
 	}
 	return nil
+}
+
+// loadFile loads a file's kernels: machine code, where the artifact has it and the device takes it, or the text.
+func (p *program) loadFile(file string) (*Module, error) {
+	if code, ok := p.artifact.File(strings.TrimSuffix(file, artifact.TextSuffix) + artifact.CodeSuffix); ok {
+		m, err := p.ctx.Load(file, code)
+		if err == nil {
+			return m, nil
+		}
+		p.warn(fmt.Sprintf("%v; the kernel's text is assembled instead", err))
+	}
+	text, _ := p.artifact.File(file)
+	return p.ctx.Load(file, text)
 }
 
 // failed says where in the source a kernel comes from.

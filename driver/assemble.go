@@ -1,0 +1,67 @@
+package driver
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"blutrain/artifact"
+)
+
+// Assemble adds machine code to an artifact for GPUs, beside the text of each kernel: what ptxas, NVIDIA's assembler, makes
+// of it for the artifact's arch. The text stays what counts: a device that can't use the code assembles that. The artifact is
+// the same for the same text and assembler.
+func Assemble(a *artifact.Artifact, ptxas string) error {
+	if a.Manifest.Target != "cuda" {
+		return fmt.Errorf("--ptxas is for --target cuda: the target %s has no kernels to assemble", a.Manifest.Target)
+	}
+	tool, err := exec.LookPath(ptxas)
+	if err != nil {
+		return fmt.Errorf("--ptxas: %w", err)
+	}
+	folder, err := os.MkdirTemp("", "bluc-ptxas-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	cubins := make([]artifact.File, len(a.Files))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, f := range a.Files {
+		if name, ok := strings.CutSuffix(f.Name, artifact.TextSuffix); ok {
+			cubins[i].Name = name + artifact.CodeSuffix
+			group.Go(func() (err error) {
+				cubins[i].Data, err = assembled(tool, a.Manifest.Arch, f.Data, filepath.Join(folder, fmt.Sprint(i)))
+				if err != nil {
+					return fmt.Errorf("%s: %w", f.Name, err)
+				}
+				return nil
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	a.Files = append(a.Files, slices.DeleteFunc(cubins, func(f artifact.File) bool { return f.Name == "" })...)
+	return nil
+}
+
+func assembled(tool, arch string, text []byte, file string) ([]byte, error) {
+	if err := os.WriteFile(file+".ptx", text, 0o600); err != nil {
+		return nil, err
+	}
+	c := exec.Command(tool, "-arch", arch, "-o", file+".cubin", file+".ptx")
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	if err := c.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", tool, err, strings.TrimSpace(said.String()))
+	}
+	return os.ReadFile(file + ".cubin")
+}
