@@ -145,27 +145,25 @@ func (e *emulated) operand(t *testing.T, s operandSide, elem ir.FloatKind, rando
 		}
 	}
 	if _, planes := e.g.elem(); planes > 1 {
-		e.split(t, s.name, b, rows, cols, s.o.Pitch)
+		e.split(t, s.name, b, rows, cols, s.o)
 	}
 }
 
 // split runs the kernel that makes planes.
-func (e *emulated) split(t *testing.T, name string, from *emulate.Buffer, rows, cols, pitch int) {
-	s := Split{Precision: e.g.Precision, Rows: rows, Cols: cols, Pitch: pitch, PlanePitch: pitch, Target: e.g.Target}
-	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil))
+func (e *emulated) split(t *testing.T, name string, from *emulate.Buffer, rows, cols int, o Operand) {
+	m := Matrix{Name: name, Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, MNMajor: o.MNMajor}
+	s := Split{Precision: e.g.Precision, Of: []Matrix{m}, Target: e.g.Target}
+	d := small(e.g.Target)
+	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), d)
 	require.NoError(t, err)
-	params := []any{from.Base}
 	for p := range s.Planes() {
-		b := e.memory.Alloc(2 * rows * pitch)
-		e.places[fmt.Sprintf("%s.%d", name, p)] = b
-		params = append(params, b.Base)
+		e.places[fmt.Sprintf("%s.%d", name, p)] = e.memory.Alloc(int(m.PlaneBytes()))
 	}
 	if e.g.Precision == FP16x3 {
-		b := e.memory.Alloc(4 * s.ScaleCount())
-		e.places[name+".scales"] = b
-		params = append(params, b.Base)
+		e.places[name+".scales"] = e.memory.Alloc(m.ScaleBytes())
+		e.places["flags"] = e.memory.Alloc(4 * s.Flags(d))
 	}
-	require.NoError(t, emulate.Launch(e.memory, k.Op, k.Grid, params...))
+	require.NoError(t, emulate.Launch(e.memory, k.Op, k.Grid, e.params(k)...))
 }
 
 // result is the element type and the number of elements of what an epilogue's parameter points to.

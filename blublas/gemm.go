@@ -2,7 +2,6 @@ package blublas
 
 import (
 	"fmt"
-	"slices"
 
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
@@ -13,7 +12,7 @@ type Precision string
 
 const (
 	FP32Strict Precision = "fp32-strict" // IEEE fused multiply-add, no tensor cores
-	FP16x3     Precision = "fp16x3"      // two scaled float16 planes, three products, promoted to float32 every 64 of K
+	FP16x3     Precision = "fp16x3"      // two scaled float16 planes, three products, promoted to float32 every 64 of K; see Split
 	BF16x6     Precision = "bf16x6"      // three bf16 planes, six products, promoted alike: float32's range, half the speed
 	TF32       Precision = "tf32"        // one tf32 product, float32 accumulation
 	BF16       Precision = "bf16"        // bf16 operands, float32 accumulation
@@ -46,42 +45,13 @@ type Gemm struct {
 	BM, BN    int     // a block's tile of C
 	BK        int     // depth of one stage
 	Stages    int     // of the shared-memory ring
-	Consumers int     // warpgroups that multiply (WGMMA, SIMT)
+	Consumers int     // warpgroups that multiply (WGMMA)
 	Pingpong  bool    // consumers take turns at whole tiles, so that one's epilogue runs beside the other's products
 	Cluster   int     // blocks along M that share B by multicast (WGMMA)
 	SplitK    int     // parts of K, summed in fixed order by a second kernel
 	Epilogue  Epilogue
 	Guard     Guard // when it runs at all
-}
-
-// Guard is a condition that a kernel looks at before it does anything: a word in memory, its last parameter.
-type Guard int
-
-const (
-	Always    Guard = iota
-	WhenClear       // the word is 0
-	WhenSet         // it is not
-)
-
-// open gives, inside a kernel, n where the guard lets it run, else 0; the word is the last of the parameters.
-func (g Guard) open(b *ptx.Builder, params []*ir.Value, n *ir.Value) *ir.Value {
-	if g == Always {
-		return n
-	}
-	word := b.Load(params[len(params)-1], b.Ctx.I32(), 1, ptx.Access{Space: "global"})
-	clear := b.Compare("eq", word, b.I32(0))
-	if g == WhenSet {
-		return b.Select(clear, b.I32(0), n)
-	}
-	return b.Select(clear, n, b.I32(0))
-}
-
-// params is the names of a kernel's last parameters, after those of its operands.
-func (g Gemm) params(e Epilogue) []string {
-	if g.Guard == Always {
-		return e.Params
-	}
-	return append(slices.Clone(e.Params), "flag")
+	Flags     int   // how many words the guard's is made of; 0: it is made
 }
 
 // Batch is a dimension of a batch: how many products, and how far the matrices of A and B are apart, in elements; 0 where
@@ -183,18 +153,13 @@ func (g Gemm) Name() string {
 	layout := map[bool]string{false: "k", true: "m"}
 	name := fmt.Sprintf("gemm_%s_%s_%s%s_%dx%dx%d_p%d_%d_t%dx%dx%d_s%d", g.Precision, g.Unit, layout[g.A.MNMajor], layout[g.B.MNMajor],
 		g.M, g.N, g.K, g.A.Pitch, g.B.Pitch, g.BM, g.BN, g.BK, g.Stages)
-	switch g.Unit {
-	case WGMMA:
+	if g.Unit == WGMMA {
 		name += fmt.Sprintf("_w%d_c%d", g.Consumers, g.Cluster)
-	case SIMT:
-		name += fmt.Sprintf("_w%d", g.Consumers)
 	}
 	if g.Pingpong {
 		name += "_pp"
 	}
-	if g.Guard != Always {
-		name += fmt.Sprintf("_g%d", g.Guard)
-	}
+	name += g.guarded()
 	if g.SplitK > 1 {
 		name += fmt.Sprintf("_k%d", g.SplitK)
 	}
@@ -248,8 +213,8 @@ type Kernel struct {
 	Params  []Param
 }
 
-// Build makes the kernel. Parameters are A's planes, B's planes, then (fp16x3) the scales of A's and B's blocks, then the
-// epilogue's. The configuration must pass Check.
+// Build makes the kernel. Parameters are A's planes, B's planes, then (fp16x3) A's and B's scales, then the
+// epilogue's, then the guard's. The configuration must pass Check.
 func (g Gemm) Build(at *ir.Builder, d Device) (*Kernel, error) {
 	if err := g.Check(d); err != nil {
 		return nil, err

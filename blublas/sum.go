@@ -16,6 +16,7 @@ func (g Gemm) SumParts(at *ir.Builder, d Device) (*Kernel, error) {
 	if g.Epilogue.Apply == nil {
 		return nil, fmt.Errorf("gemm %dx%dx%d: no epilogue: nothing would be stored", g.M, g.N, g.K)
 	}
+	g.Flags = 0 // the product's kernel has looked at them
 	const threads = 256
 	width := g.pointWidth()
 	perRow := g.N / width
@@ -51,7 +52,7 @@ func (g Gemm) SumParts(at *ir.Builder, d Device) (*Kernel, error) {
 			row = b.Sub(row, b.MulI(at.matrix, g.M))
 			at.batch = g.decode(b, at.matrix)
 		}
-		p := newPart(b, row, col, g.M, g.N, width, args[1:]).in(at).point(0, 0, nil)
+		p := newPart(b, row, col, g.M, g.N, width, g.epilogueOf(args[1:])).in(at).point(0, 0, nil)
 		g.Epilogue.fetch([]*Point{p})
 		g.Epilogue.Apply(p, sum)
 	}, nil)

@@ -139,10 +139,8 @@ func (w *wgmma) takeParameters(args []*ir.Value) {
 	if w.Precision == FP16x3 {
 		w.scales = take(2)
 	}
-	w.end = w.Guard.open(w.b, args, w.b.I32(w.tiles))
-	if w.epilogue = args; w.Guard != Always {
-		w.epilogue = args[:len(args)-1]
-	}
+	w.end = w.open(w.b, args, w.b.I32(w.tiles))
+	w.epilogue = w.epilogueOf(args)
 }
 
 // prologue finds out who this thread is and makes the barriers.

@@ -94,9 +94,9 @@ func transposed[T any](x []T, rows, cols int) []T {
 
 func (b *bench) operand(x []float32, rows, k int, o blublas.Operand, p blublas.Precision) (*matrix, error) {
 	if o.MNMajor {
-		return b.gpu.upload(p, transposed(x, rows, k), k, rows, o.Pitch)
+		return b.gpu.upload(p, transposed(x, rows, k), k, rows, o)
 	}
-	return b.gpu.upload(p, x, rows, k, o.Pitch)
+	return b.gpu.upload(p, x, rows, k, o)
 }
 
 // check runs a kernel twice on fresh data and gives the worst relative error among its results.

@@ -86,7 +86,7 @@ func (b *bench) compute(g blublas.Gemm, s shape, fileA, fileB string, rows []int
 		if o.MNMajor {
 			rows, cols = cols, rows
 		}
-		return b.gpu.upload(g.Precision, x, rows, cols, o.Pitch)
+		return b.gpu.upload(g.Precision, x, rows, cols, o)
 	}
 	ma, err := load(fileA, g.M, g.K, g.A)
 	if err != nil {

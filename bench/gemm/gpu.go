@@ -15,20 +15,20 @@ import (
 // device runs kernels on matrices.
 type device struct{ *gpu.GPU }
 
-// matrix is an operand on the device: its planes, and the scales of their blocks.
+// matrix is an operand on the device: its planes, and its scales.
 type matrix struct {
 	planes []cuda.Pointer
 	scales cuda.Pointer
 	owned  []cuda.Pointer
 }
 
-// upload puts a rows x cols matrix, rows at pitch elements, on the device as the kernel wants its operands.
-func (g *device) upload(p blublas.Precision, x []float32, rows, cols, pitch int) (*matrix, error) {
+// upload puts a rows x cols matrix, which is an operand or its transpose, on the device as the kernel wants its operands.
+func (g *device) upload(p blublas.Precision, x []float32, rows, cols int, o blublas.Operand) (*matrix, error) {
 	elem := ir.F32
 	if p == blublas.BF16 {
 		elem = ir.BF16
 	}
-	raw := encode(x, rows, cols, pitch, elem)
+	raw := encode(x, rows, cols, o.Pitch, elem)
 	at, err := g.Ctx.Alloc(int64(len(raw)))
 	if err != nil {
 		return nil, err
@@ -40,16 +40,17 @@ func (g *device) upload(p blublas.Precision, x []float32, rows, cols, pitch int)
 	if !planes(p) {
 		return m, nil
 	}
-	return g.split(p, m, rows, cols, pitch)
+	return g.split(p, m, rows, cols, o)
 }
 
 // planes reports whether operands are split.
 func planes(p blublas.Precision) bool { return p == blublas.FP16x3 || p == blublas.BF16x6 }
 
 // split makes planes of a float32 matrix.
-func (g *device) split(p blublas.Precision, m *matrix, rows, cols, pitch int) (*matrix, error) {
-	s := blublas.Split{Precision: p, Rows: rows, Cols: cols, Pitch: pitch, PlanePitch: pitch, Target: ptx.SM90A}
-	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil))
+func (g *device) split(p blublas.Precision, m *matrix, rows, cols int, o blublas.Operand) (*matrix, error) {
+	x := blublas.Matrix{Name: "x", Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, MNMajor: o.MNMajor}
+	s := blublas.Split{Precision: p, Of: []blublas.Matrix{x}, Target: ptx.SM90A}
+	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.Device)
 	if err != nil {
 		return nil, err
 	}
@@ -57,22 +58,23 @@ func (g *device) split(p blublas.Precision, m *matrix, rows, cols, pitch int) (*
 	if err != nil {
 		return nil, err
 	}
-	sizes := slices.Repeat([]int{2 * rows * pitch}, s.Planes())
+	sizes := slices.Repeat([]int64{x.PlaneBytes()}, s.Planes())
 	if p == blublas.FP16x3 {
-		sizes = append(sizes, 4*s.ScaleCount())
+		sizes = append(sizes, int64(x.ScaleBytes()), 4*int64(s.Flags(g.Device)))
 	}
 	split := &matrix{owned: m.owned}
 	args := []any{m.planes[0]}
 	for i, n := range sizes {
-		at, err := g.Ctx.Alloc(int64(n))
+		at, err := g.Ctx.Alloc(n)
 		if err != nil {
 			return nil, err
 		}
 		split.owned = append(split.owned, at)
 		args = append(args, at)
-		if i < s.Planes() {
+		switch {
+		case i < s.Planes():
 			split.planes = append(split.planes, at)
-		} else {
+		case i == s.Planes():
 			split.scales = at
 		}
 	}

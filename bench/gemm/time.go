@@ -178,7 +178,7 @@ func (b *bench) random(rows, k int, o blublas.Operand, p blublas.Precision) (*ma
 	}
 	m := &matrix{planes: []cuda.Pointer{at}, owned: []cuda.Pointer{at}}
 	if planes(p) {
-		return b.gpu.split(p, m, rows, k, o.Pitch)
+		return b.gpu.split(p, m, rows, k, o)
 	}
 	return m, nil
 }

@@ -173,11 +173,19 @@ func (p *printer) outerFMA(op *ir.Op) {
 }
 
 func (p *printer) addScaled(op *ir.Op) {
-	x, scales := op.Operand(1), op.Operands()[2:]
+	x, words := op.Operand(1), op.Operands()[4:]
 	d := p.inPlace(op.Result(0), op, 0)
-	group := len(d) / len(scales)
-	for i, n := range d {
-		p.line("fma.rn.f32 %s, %s, %s, %s;", n, p.operandAt(x, i), p.operand(scales[i/group]), n)
+	rows := []string{p.operand(op.Operand(2)), p.operand(op.Operand(3))}
+	for column := range 4 * len(words) {
+		bits, factor := p.temporary(words[0].Type()), p.temporary(ir.Elem(x.Type()))
+		p.line("prmt.b32 %s, %s, 0, 0x%d444;", bits, p.operand(words[column/4]), column%4)
+		p.line("mov.b32 %s, %s;", factor, bits)
+		for half, row := range rows {
+			i := column/2*4 + 2*half + column%2
+			scaled := p.temporary(ir.Elem(x.Type()))
+			p.line("mul.rn.f32 %s, %s, %s;", scaled, p.operandAt(x, i), factor)
+			p.line("fma.rn.f32 %s, %s, %s, %s;", d[i], scaled, row, d[i])
+		}
 	}
 }
 

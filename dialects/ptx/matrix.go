@@ -156,18 +156,20 @@ var OuterFMA = define(ir.OpDef{
 	},
 })
 
-// AddScaled adds with a factor.
+// AddScaled adds what a warpgroup's product came to, with a factor for each row and each column.
 var AddScaled = define(ir.OpDef{
-	Name:        "add_scaled",
-	Summary:     "sum + x*s, each rounded once",
-	Description: "One factor for each equal part of the registers, in order. sum is tied to the result.",
-	Operands:    []ir.OperandDef{{Name: "sum", Type: f32s}, {Name: "x", Type: f32s}, {Name: "s", Type: single, Arity: ir.Variadic}},
-	Results:     []ir.ResultDef{{Name: "r", Type: f32s}},
-	Traits:      ir.Pure,
+	Name:    "add_scaled",
+	Summary: "sum + (x*c)*r, rounded after each multiplication but the last",
+	Description: "Registers lie as wgmma's accumulators do: registers 4i and 4i+1 are of the thread's first row, the two after them of its second, all four of its " +
+		"columns 2i and 2i+1. r is r0 or r1, by the row; c has the column's byte of `columns`, the lowest of the first word first, as its highest byte, and zeros below: a power of " +
+		"four. sum is tied to the result.",
+	Operands: []ir.OperandDef{{Name: "sum", Type: f32s}, {Name: "x", Type: f32s}, {Name: "r0", Type: single}, {Name: "r1", Type: single}, {Name: "columns", Type: word, Arity: ir.Variadic}},
+	Results:  []ir.ResultDef{{Name: "r", Type: f32s}},
+	Traits:   ir.Pure,
 	Infer: func(_ *ir.Context, in ir.InferInput) ([]ir.Type, error) {
-		t, parts := in.Operands[0].Type(), len(in.Operands)-2
-		if in.Operands[1].Type() != t || parts < 1 || Registers(t)%parts != 0 {
-			return nil, fmt.Errorf("adds %s with %d factors to %s", in.Operands[1].Type(), parts, t)
+		t, words := in.Operands[0].Type(), len(in.Operands)-4
+		if in.Operands[1].Type() != t || Registers(t) != 8*words {
+			return nil, fmt.Errorf("adds %s with %d words of columns' factors to %s", in.Operands[1].Type(), words, t)
 		}
 		return []ir.Type{t}, nil
 	},

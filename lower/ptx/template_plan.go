@@ -53,11 +53,11 @@ func (m *match) best(d blublas.Device) *way {
 	return best
 }
 
-// planes is a product of planes of float16, and what watches over it: where they don't hold what float32 does, the way's
-// product is computed instead.
+// planes is a product of planes of float16, and the kernel that makes them of both operands and watches over it: where planes
+// don't hold a number, the way's product is computed instead.
 type planes struct {
-	g      blublas.Gemm
-	splits [2]blublas.Split
+	g     blublas.Gemm
+	split blublas.Split
 }
 
 // inPlanes is the way by planes, or nil where there is none.
@@ -65,31 +65,37 @@ func (m *match) inPlanes(d blublas.Device, otherwise *way) *way {
 	if !m.faithful || otherwise == nil {
 		return nil
 	}
-	p := &planes{g: m.g}
+	p := &planes{g: m.g, split: blublas.Split{Precision: blublas.FP16x3, Target: d.Target}}
 	p.g.Precision, p.g.Unaligned = blublas.FP16x3, [2]bool{}
-	seconds := 0.0
 	for i, o := range []*blublas.Operand{&p.g.A, &p.g.B} {
-		s := blublas.Split{Precision: blublas.FP16x3, Rows: [2]int{m.g.M, m.g.N}[i], Cols: m.g.K, Pitch: o.Pitch, Guard: blublas.InRows, Target: d.Target}
+		x := blublas.Matrix{Name: sideNames[i], Rows: [2]int{m.g.M, m.g.N}[i], Cols: m.g.K, Pitch: o.Pitch, MNMajor: o.MNMajor, Unaligned: m.g.Unaligned[i]}
 		if o.MNMajor {
-			s.Rows, s.Cols, s.Guard = s.Cols, s.Rows, blublas.InColumns
+			x.Rows, x.Cols = x.Cols, x.Rows
 		}
-		s.PlanePitch = padded(s.Cols, 2)
-		o.Pitch = s.PlanePitch
-		p.splits[i] = s
-		seconds += s.Seconds(d)
+		x.PlanePitch = padded(x.Cols, 2)
+		o.Pitch = x.PlanePitch
+		p.split.Of = append(p.split.Of, x)
 	}
 	all := blublas.Candidates(p.g, d)
 	if len(all) == 0 {
 		return nil
 	}
 	p.g = all[0]
-	p.g.Guard = blublas.WhenClear
+	p.g.Guard, p.g.Flags = blublas.WhenClear, p.split.Flags(d)
 	w := *otherwise
 	w.g.Guard, w.planes = blublas.WhenSet, p
-	const starts = 6 * 3e-6 // of the kernels that look at the numbers, and of the one that does nothing
-	w.seconds = seconds + p.g.Cost(d).Seconds + starts
+	if refuge := w.g; refuge.SplitK != p.g.SplitK { // so that one kernel adds the parts of either
+		if refuge.SplitK = p.g.SplitK; refuge.Check(d) == nil {
+			w.g = refuge
+		}
+	}
+	const idle = 3e-6 // of the kernel that does nothing
+	w.seconds = p.split.Seconds(d) + p.g.Cost(d).Seconds + idle
 	return &w
 }
+
+// sideNames is what templates call operands.
+var sideNames = [2]string{"a", "b"}
 
 // side is an operand as it is, or as a copy is.
 type side struct {
@@ -157,7 +163,7 @@ func (m *match) build(w *way, d blublas.Device) error {
 	lhs, rhs, _, _ := tile.ContractOperands(m.contract)
 	places := map[string]exec.Param{}
 	for i, v := range []*ir.Value{lhs[0], rhs[0]} {
-		name := [2]string{"a", "b"}[i]
+		name := sideNames[i]
 		places[name] = exec.Param{Ref: c.refOf(v)}
 		if t := w.copies[i]; t != nil {
 			k, err := t.Build(at)
@@ -174,7 +180,7 @@ func (m *match) build(w *way, d blublas.Device) error {
 	}
 	all := []blublas.Gemm{w.g}
 	if w.planes != nil {
-		if err := c.split(at, w.planes, places); err != nil {
+		if err := c.split(at, w.planes, d, places); err != nil {
 			return err
 		}
 		all = []blublas.Gemm{w.planes.g, w.g}
@@ -186,10 +192,8 @@ func (m *match) build(w *way, d blublas.Device) error {
 		}
 	}
 	places["partials"] = exec.Param{Ref: -1, Offset: c.take(partials)}
-	for _, g := range all {
-		if err := c.product(at, g, d, places); err != nil {
-			return err
-		}
+	if err := c.products(at, all, d, places); err != nil {
+		return err
 	}
 	if m.err != nil {
 		return m.err
@@ -199,50 +203,44 @@ func (m *match) build(w *way, d blublas.Device) error {
 	return nil
 }
 
-// product appends the kernels of a product.
-func (c *chain) product(at *ir.Builder, g blublas.Gemm, d blublas.Device, places map[string]exec.Param) error {
-	k, err := g.Build(at, d)
+// products appends the kernels of products of which one runs; parts of K that lie alike are added by one kernel.
+func (c *chain) products(at *ir.Builder, all []blublas.Gemm, d blublas.Device, places map[string]exec.Param) error {
+	shared := len(all) == 2 && all[0].SplitK == all[1].SplitK
+	for i, g := range all {
+		k, err := g.Build(at, d)
+		if err != nil {
+			return c.m.kernel.Errorf("%v", err)
+		}
+		c.add(k, places)
+		if g.SplitK < 2 || shared && i == 0 {
+			continue
+		}
+		if shared {
+			g.Guard = blublas.Always
+		}
+		if k, err = g.SumParts(at, d); err != nil {
+			return c.m.kernel.Errorf("%v", err)
+		}
+		c.add(k, places)
+	}
+	return nil
+}
+
+// split appends the kernel that writes the operands' planes.
+func (c *chain) split(at *ir.Builder, p *planes, d blublas.Device, places map[string]exec.Param) error {
+	scratch := func(bytes int64) exec.Param { return exec.Param{Ref: -1, Offset: c.take(bytes)} }
+	for _, x := range p.split.Of {
+		for n := range p.split.Planes() {
+			places[fmt.Sprint(x.Name, ".", n)] = scratch(x.PlaneBytes())
+		}
+		places[x.Name+".scales"] = scratch(int64(x.ScaleBytes()))
+	}
+	places["flags"], places["flag"] = scratch(4*int64(p.g.Flags)), scratch(4)
+	k, err := p.split.Build(at, d)
 	if err != nil {
 		return c.m.kernel.Errorf("%v", err)
 	}
 	c.add(k, places)
-	if g.SplitK < 2 {
-		return nil
-	}
-	if k, err = g.SumParts(at, d); err != nil {
-		return c.m.kernel.Errorf("%v", err)
-	}
-	c.add(k, places)
-	return nil
-}
-
-// split appends the kernels that write an operand's planes, and find out whether they hold what float32 does.
-func (c *chain) split(at *ir.Builder, p *planes, places map[string]exec.Param) error {
-	scratch := func(bytes int) exec.Param { return exec.Param{Ref: -1, Offset: c.take(int64(bytes))} }
-	var bands [2]blublas.Bands
-	for i, s := range p.splits {
-		vectors, blocks := s.Maxima()
-		bands[i] = blublas.Bands{Vectors: vectors, Blocks: blocks, Target: s.Target}
-	}
-	flags := scratch(4 * (bands[0].Count() + bands[1].Count()))
-	for i, s := range p.splits {
-		side := [2]string{"a", "b"}[i]
-		k, err := s.Build(at)
-		if err != nil {
-			return c.m.kernel.Errorf("%v", err)
-		}
-		mine := map[string]exec.Param{"x": places[side], "scales": scratch(4 * s.ScaleCount()), "maxima": scratch(4 * bands[i].Vectors * bands[i].Blocks)}
-		for n := range s.Planes() {
-			mine[fmt.Sprint("plane.", n)] = scratch(2 * s.Rows * s.PlanePitch)
-			places[fmt.Sprint(side, ".", n)] = mine[fmt.Sprint("plane.", n)]
-		}
-		places[side+".scales"] = mine["scales"]
-		c.add(k, mine)
-		mine["flags"] = exec.Param{Ref: -1, Offset: flags.Offset + int64(4*i*bands[0].Count())}
-		c.add(bands[i].Build(at), mine)
-	}
-	places["flag"] = scratch(4)
-	c.add(blublas.AnyFlag(at, bands[0].Count()+bands[1].Count(), p.g.Target), map[string]exec.Param{"flags": flags, "flag": places["flag"]})
 	return nil
 }
 

@@ -194,10 +194,18 @@ func (c *compiler) outerFMA(op *ir.Op) error {
 }
 
 func (c *compiler) addScaled(op *ir.Op) error {
-	x, scales := c.of(op.Operand(1)), op.Operands()[2:]
+	x, words := c.of(op.Operand(1)), op.Operands()[4:]
+	rows := [2]int{c.one(op.Operand(2)), c.one(op.Operand(3))}
 	d := c.inPlace(op.Result(0), op, 0)
-	for i, r := range d {
-		c.emit(op, multiplyAdd(r, x[i], c.one(scales[i/(len(d)/len(scales))]), r))
+	factor, scaled := c.newSlots(1)[0], c.newSlots(1)[0]
+	for column := range 4 * len(words) {
+		byteOf := func(w, _, _ uint64) uint64 { return w >> (8 * (column % 4)) & 0xFF << 24 }
+		c.emit(op, lanewise(byteOf, factor, []int{c.one(words[column/4])}, 7, undefined))
+		for half, row := range rows {
+			i := column/2*4 + 2*half + column%2
+			c.emit(op, lanewise(single(ptx.Mul), scaled, []int{x[i], factor}, 7, undefined))
+			c.emit(op, multiplyAdd(d[i], scaled, row, d[i]))
+		}
 	}
 	return nil
 }
