@@ -1,0 +1,646 @@
+"""Measures blurun on several GPUs of one machine, and PyTorch beside it.
+
+    python3 bench/cluster/bench.py --bin DIR --models DIR --tokens FILE --out DIR [--ranks N] PART...
+
+  exchange     all-reduce, reduce-scatter, all-gather and send/receive: time and bus bandwidth; every result is checked
+  data         data parallelism, plain and with the optimizer's state shared (ZeRO-1): tokens a second, scaling, memory
+  context      one sequence shared by the ranks: tokens a second and memory, and the losses of one rank
+  checkpoints  how long training waits for checkpoints that are written beside it, and when they are complete
+  resume       a run of all ranks that goes on with one: the same losses
+  death        a rank is killed: how long until the others say so and have ended
+
+DIR of --bin has bluc and blurun, that of --models gpt2.blu; FILE is a token file. Every result is a line of JSON in
+OUT/cluster-PART.jsonl as soon as there is one; a table of them is printed last. What is late or fails is left out and said.
+PyTorch is DistributedDataParallel with torch.compile for data, its context_parallel (ring) and an exchange of heads (ulysses) without
+torch.compile for context, and torch.distributed.checkpoint.async_save. Memory is what is in use on the first GPU, as the driver
+says. --target cpu --size small --compile 0 tries all of it without GPUs.
+"""
+import argparse
+import json
+import math
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+here = os.path.dirname(os.path.abspath(__file__))
+MARK = "ANSWER "
+sizes = {
+    "124m": {"settings": {"L": 12, "H": 12, "C": 768}, "torch": {"layers": 12, "heads": 12, "channels": 768}, "vocabulary": 50257, "batch": 16, "tokens": 1024,
+             "lengths": [8192, 32768, 131072], "mib": [1, 25, 100, 512]},
+    "small": {"settings": {"L": 2, "H": 4, "C": 64}, "torch": {"layers": 2, "heads": 4, "channels": 64}, "vocabulary": 256, "batch": 2, "tokens": 64,
+              "lengths": [128, 256, 512], "mib": [1, 2]},
+}
+operations = ["all_reduce", "reduce_scatter", "all_gather", "send_recv"]
+
+
+class Late(Exception):
+    """There is no time left."""
+
+
+class Failed(Exception):
+    """A command failed; its text says how."""
+
+
+class Memory:
+    """The first GPU's memory in use, as nvidia-smi says, and the most of it while something runs."""
+
+    def __init__(self, cuda):
+        self.cuda = cuda
+
+    def peak(self, work):
+        """What work gives, and the most bytes that were in use meanwhile; 0 where nobody knows."""
+        if not self.cuda:
+            return work(), 0
+        command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0", "-lms", "50"]
+        try:
+            watch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        except OSError as e:
+            print(f"memory is not measured: {e}", file=sys.stderr)
+            return work(), 0
+        most = [0]
+
+        def read():
+            for line in watch.stdout:
+                if line.strip().isdigit():
+                    most[0] = max(most[0], int(line) << 20)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            result = work()
+        finally:
+            watch.terminate()
+            watch.wait()
+            reader.join()
+        return result, most[0]
+
+
+class Process:
+    """A command with all that it starts, which ends when told, when its time is up, or with this program."""
+
+    alive = set()
+
+    def __init__(self, command, env, log):
+        log.write(f"+ {' '.join(command)}\n")
+        log.flush()
+        self.errors = tempfile.NamedTemporaryFile("ab")  # read by another handle: one handle has one place in a file
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=env, start_new_session=True)
+        self.log, self.lines, self.more = log, [], threading.Condition()
+        self.ended = False
+        Process.alive.add(self)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.more:
+                self.lines.append(line)
+                self.more.notify_all()
+        with self.more:
+            self.ended = True
+            self.more.notify_all()
+
+    def line(self, limit):
+        """The next line of its output; None at its end. Late when there is none in time."""
+        with self.more:
+            if not self.more.wait_for(lambda: self.lines or self.ended, limit):
+                raise Late()
+            return self.lines.pop(0) if self.lines else None
+
+    def said(self):
+        """What it wrote to standard error so far."""
+        with open(self.errors.name, errors="replace") as f:
+            return f.read()
+
+    def end(self):
+        """Ends it if it hasn't ended; its status."""
+        Process.alive.discard(self)
+        if self.process.poll() is None and not self.ended:
+            self.kill()
+        try:
+            status = self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            status = self.process.wait()
+        text = self.said()
+        self.log.write(text if len(text) < 20000 else text[:10000] + "\n...\n" + text[-10000:])
+        self.log.flush()
+        return status
+
+    def kill(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def leave(signum, frame):
+    for p in list(Process.alive):
+        p.kill()
+    os._exit(128 + signum)
+
+
+class Bench:
+    def __init__(self, o, part):
+        self.o, self.part, self.size = o, part, sizes[o.size]
+        self.begun, self.rows, self.failures, self.table = time.time(), [], 0, []
+        self.results = open(os.path.join(o.out, f"cluster-{part}.jsonl"), "w")
+        self.log = open(os.path.join(o.out, f"cluster-{part}-commands.log"), "w")
+        self.folder = tempfile.mkdtemp(prefix="bench-cluster-")
+        self.memory, self.compiled = Memory(o.target == "cuda"), {}
+        self.env = {**os.environ, **environment(o)}
+
+    # what is measured with
+
+    def left(self):
+        left = self.o.limit - (time.time() - self.begun)
+        if left < 1:
+            raise Late()
+        return left
+
+    def keep(self, who, what, **values):
+        row = {"part": self.part, "who": who, "what": what, **values}
+        self.rows.append(row)
+        self.results.write(json.dumps(row) + "\n")
+        self.results.flush()
+        return row
+
+    def fail(self, who, what, why):
+        self.failures += 1
+        why = [line for line in str(why).strip().splitlines() if line.strip()]
+        self.keep(who, what, failure=" / ".join(why[-3:])[:600])
+        print(f"{self.part}: {who} {what}: {' / '.join(why[-3:])[:400] or 'failed'}", flush=True)
+
+    def attempt(self, who, what, work):
+        """What work gives; None and a row that says why if it failed."""
+        try:
+            return work()
+        except Failed as e:
+            self.fail(who, what, e)
+
+    def say(self, text):
+        self.table.append(text)
+
+    def find(self, who, what):
+        """The row of that name that has figures."""
+        return next((r for r in self.rows if r["who"] == who and r["what"] == what and "failure" not in r), None)
+
+    def command(self, *command):
+        """The output of a command that ends well."""
+        p = Process(list(command), self.env, self.log)
+        out, deadline = [], time.time() + self.left()
+        try:
+            while (line := p.line(deadline - time.time())) is not None:
+                out.append(line)
+        finally:
+            status = p.end()
+        self.log.write("".join(out[-200:]))
+        if status:
+            raise Failed(p.said() or f"status {status}")
+        return "".join(out)
+
+    def compile(self, name, **how):
+        """Begins to compile a variant of the model; artifact waits for it."""
+        o, size = self.o, self.size
+        settings = {**size["settings"], "V": size["vocabulary"], "T": how["tokens"], "S": how["tokens"], "B": how["batch"], "WARMUP": 2, "STEPS": 100000, **how.get("settings", {})}
+        command = [os.path.join(o.bin, "bluc"), "compile", os.path.join(o.models, "gpt2.blu"), "--target", o.target, "--precision", how["precision"],
+                   "--set", ",".join(f"{k}={v}" for k, v in settings.items()), "-o", os.path.join(self.folder, name + ".blx")]
+        if o.target == "cuda":
+            command += ["--arch", o.arch]
+        for flag in ("mesh", "zero", "context"):
+            if how.get(flag):
+                command += ["--" + flag, str(how[flag])]
+        self.compiled[name] = self.pool.submit(self.command, *command)
+
+    def artifact(self, name):
+        self.compiled[name].result()
+        return os.path.join(self.folder, name + ".blx")
+
+    def everything_compiled(self):
+        """Compiles before anything is timed. What could not be is reported where it is used."""
+        for f in self.compiled.values():
+            f.exception()
+
+    def blurun(self, ranks, *args):
+        ranked = ["--nproc-per-node", str(ranks)] if ranks > 1 else []
+        return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked)
+
+    def bench(self, name, ranks, steps):
+        """blurun bench: its result, with the device's memory."""
+        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(steps + 2), "--json"))
+        r = json.loads(text)
+        millis = sorted(r["step_ms"][2:])
+        return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak}
+
+    def train(self, name, ranks, *args):
+        """blurun train: its steps and its checkpoints."""
+        text = self.blurun(ranks, "train", self.artifact(name), "--data", self.o.tokens, "--json", "--val-every", "0", "--seed", "1", *args)
+        rows = [json.loads(line) for line in text.splitlines()]
+        return [r for r in rows if "grad_norm" in r], [r for r in rows if "checkpoint_stall_ms" in r]
+
+    def torch(self, questions, limit, got=None):
+        """Asks PyTorch's ranks, and tells got the name and the answer of each question. Who answers one too late, or ends, is started again for the rest."""
+        got = got or (lambda name, answer: self.keep("torch", name, **answer))
+        todo = list(questions.items())
+        while todo:
+            p = self.peer([q for _, q in todo])
+            wait, answered = limit + 60, 0  # to start
+            try:
+                while todo:
+                    line = p.line(min(wait, self.left()))
+                    if line is None:
+                        break
+                    if not line.startswith(MARK):
+                        continue
+                    (name, _), answer, wait, answered = todo.pop(0), json.loads(line[len(MARK):]), limit, answered + 1
+                    if "failure" in answer:
+                        self.fail("torch", name, answer["failure"])
+                    else:
+                        got(name, answer)
+                why = p.said()
+            except Late:
+                self.left()  # when time is up for all, it ends here
+                why, answered = f"no answer within {limit} s", 0
+            finally:
+                status = p.end()
+            if todo and not (answered and status == 0):  # it ends well where it must begin anew for the rest
+                self.fail("torch", todo.pop(0)[0], why or "PyTorch's ranks ended")
+
+    def peer(self, questions):
+        """Starts PyTorch's ranks."""
+        file = os.path.join(self.folder, "questions")
+        with open(file, "w") as f:
+            f.writelines(json.dumps(q) + "\n" for q in questions)
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        return Process([sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", str(self.o.ranks), "--master-addr", "127.0.0.1",
+                        "--master-port", str(port), os.path.join(here, "peer.py"), file], self.env, self.log)
+
+    def question(self, do, ranks, **more):
+        return {"do": do, "ranks": ranks, "vocabulary": self.size["vocabulary"], "size": self.size["torch"], **more}
+
+    def run(self):
+        """The part, as far as time goes; then its table."""
+        with ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 2)) as self.pool:
+            try:
+                measure[self.part](self)
+            except Late:
+                self.failures += 1
+                print(f"{self.part}: stopped after {self.o.limit:.0f} s: what is missing was left out", flush=True)
+            for f in self.compiled.values():
+                f.cancel()
+        try:
+            tables[self.part](self)
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        with open(os.path.join(self.o.out, f"cluster-{self.part}.txt"), "w") as f:
+            f.write("\n".join(self.table) + "\n")
+        print("\n".join(self.table), flush=True)
+        return self.failures == 0
+
+
+def environment(o):
+    """NVLink multicast is off, in all libraries. blurun loads the NCCL that PyTorch has."""
+    env = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1", "CUDA_CACHE_MAXSIZE": str(4 << 30), "OMP_NUM_THREADS": str(max(1, min(4, (os.cpu_count() or 1) // o.ranks))), "TOKENIZERS_PARALLELISM": "0"}
+    if o.target == "cuda" and "BLUTRAIN_NCCL_LIBRARY" not in os.environ:
+        library = nccl()
+        if library:
+            env["BLUTRAIN_NCCL_LIBRARY"] = library
+    return env
+
+
+def nccl():
+    """The libnccl.so.2 that PyTorch's packages have, if they have one."""
+    for folder in sys.path:
+        at = os.path.join(folder, "nvidia", "nccl", "lib", "libnccl.so.2")
+        if os.path.exists(at):
+            return at
+    return None
+
+
+# exchange
+
+
+def exchange(b):
+    o = b.o
+    device = ["--device", "cuda"] if o.target == "cuda" else []
+    text = b.attempt("blurun", "all", lambda: b.blurun(o.ranks, "bench", "--collectives", "--json", "--steps", "10", "--sizes", ",".join(map(str, b.size["mib"])), *device))
+    for line in (text or "").splitlines():
+        r = json.loads(line)
+        b.keep("blurun", f"{r['op']} {r['bytes'] >> 20}", bytes=r["bytes"], median_ms=r["median_ms"], bus_gb_per_s=r["bus_gb_per_s"], right=True)  # blurun fails otherwise
+    b.torch({"about": b.question("hello", o.ranks)} | {f"{op} {mib}": b.question("exchange", o.ranks, op=op, mib=mib, calls=20 if o.target == "cuda" else 2, repeats=10) for op in operations for mib in b.size["mib"]}, 30)
+
+
+def exchange_table(b):
+    b.say(f"{'MiB, ' + str(b.o.ranks) + ' ranks':20} {'blurun ms':>10} {'bus GB/s':>9} {'torch ms':>10} {'bus GB/s':>9} {'ratio':>6}")
+    for op in operations:
+        for mib in b.size["mib"]:
+            what = f"{op} {mib}"
+            ours, theirs = b.find("blurun", what), b.find("torch", what)
+            wrong = " WRONG" if theirs and not theirs["right"] else ""
+            b.say(f"{what:20} {cell(ours, 'median_ms', 10, 3)} {cell(ours, 'bus_gb_per_s', 9, 1)} {cell(theirs, 'median_ms', 10, 3)} {cell(theirs, 'bus_gb_per_s', 9, 1)} {ratio(ours, theirs, 'bus_gb_per_s')}{wrong}")
+
+
+def cell(row, key, width, digits, scale=1.0):
+    return f"{row[key] / scale:{width}.{digits}f}" if row and row.get(key) else f"{'-':>{width}}"
+
+
+def ratio(ours, theirs, key):
+    return f"{ours[key] / theirs[key]:6.2f}" if ours and theirs and ours.get(key) and theirs.get(key) else f"{'-':>6}"
+
+
+# data
+
+
+def data(b):
+    n, size = b.o.ranks, b.size
+    for p in b.o.precisions:
+        b.compile(f"{p} 1", precision=p, batch=size["batch"], tokens=size["tokens"])
+        b.compile(f"{p} dp", precision=p, batch=size["batch"], tokens=size["tokens"], mesh=f"dp={n}")
+        b.compile(f"{p} zero", precision=p, batch=size["batch"], tokens=size["tokens"], mesh=f"dp={n}", zero=1)
+    b.everything_compiled()
+    rate = lambda ranks, r: 1e3 * ranks * size["batch"] * size["tokens"] / r["median_ms"]
+    for p in b.o.precisions:
+        for what in (f"{p} 1", f"{p} dp", f"{p} zero"):
+            ranks = 1 if what.endswith(" 1") else n
+            r = b.attempt("blurun", what, lambda: b.bench(what, ranks, b.o.steps))
+            if r:
+                b.keep("blurun", what, tokens_per_s=rate(ranks, r), **r)
+
+    def got(name, answer):
+        for way, r in answer.items():
+            b.keep("torch", name.split()[0] + " " + way, tokens_per_s=rate(1 if way == "1" else n, r), **r)
+
+    # All ranks before one, since time may not be enough for all.
+    ask = lambda p, ranks, ways: b.question("data", ranks, ways=ways, precision=p, batch=size["batch"], tokens=size["tokens"], warm=3, steps=b.o.steps, compile=b.o.compile)
+    questions = {f"{p} dp, zero": ask(p, n, ["dp", "zero"]) for p in b.o.precisions} | {f"{p} 1": ask(p, 1, ["1"]) for p in b.o.precisions}
+    first = b.o.precisions[0]
+    order = sorted(questions, key=lambda name: not name.startswith(first + " "))
+    b.torch({name: questions[name] for name in order}, b.o.patience, got)
+
+
+def data_table(b):
+    n = b.o.ranks
+    b.say(f"{'B=%d a rank, %d ranks' % (b.size['batch'], n):22} {'blurun tok/s':>12} {'scaling':>8} {'GiB':>6} {'torch tok/s':>12} {'scaling':>8} {'GiB':>6} {'ratio':>6}")
+    for p in b.o.precisions:
+        for what in (f"{p} 1", f"{p} dp", f"{p} zero"):
+            text = f"{what:22}"
+            for who in ("blurun", "torch"):
+                r, one = b.find(who, what), b.find(who, f"{p} 1")
+                scaling = f"{r['tokens_per_s'] / one['tokens_per_s'] / n:8.1%}" if r and one and r is not one else f"{'-':>8}"
+                text += f" {cell(r, 'tokens_per_s', 12, 0)} {scaling} {cell(r, 'memory_bytes', 6, 2, 2**30)}"
+            b.say(text + f" {ratio(b.find('blurun', what), b.find('torch', what), 'tokens_per_s')}")
+        text = ""
+        for who in ("blurun", "torch"):
+            plain, shared = b.find(who, f"{p} dp"), b.find(who, f"{p} zero")
+            if plain and shared and plain.get("memory_bytes"):
+                text += f"; {who} {(plain['memory_bytes'] - shared['memory_bytes']) / 2**20:.0f} MiB"
+        if text:
+            b.say(f"{p}: ZeRO-1 saves a rank{text[1:]}")
+
+
+# context
+
+
+def contexts(b):
+    """Name, precision, length and way of each run."""
+    for i, length in enumerate(b.size["lengths"]):
+        for p in b.o.precisions:
+            if p == "bf16" or p == "fp32" and i == 0 or b.o.target == "cpu":
+                for way in ("one", "ring", "ulysses"):
+                    yield f"{p} {length} {way}", p, length, way
+
+
+def context(b):
+    n, heads = b.o.ranks, b.size["torch"]["heads"]
+    runs = list(contexts(b))
+    shortest = b.size["lengths"][0]
+    how = lambda way: {} if way == "one" else {"mesh": f"cp={n}", "context": way}
+    for what, p, length, way in runs:
+        if way != "ulysses" or heads % n == 0:
+            b.compile(what, precision=p, batch=1, tokens=length, **how(way))
+    for way in ("one", "ring", "ulysses"):
+        if way != "ulysses" or heads % n == 0:
+            b.compile(f"losses {way}", precision="fp32", batch=1, tokens=shortest, settings={"L": 2, "LR": 1e-3}, **how(way))
+    b.everything_compiled()
+    for what, p, length, way in runs:
+        if what not in b.compiled:
+            b.fail("blurun", what, f"{heads} heads can't be shared by {n} ranks")
+            continue
+        r = b.attempt("blurun", what, lambda: b.bench(what, 1 if way == "one" else n, 5))
+        if r:
+            b.keep("blurun", what, tokens_per_s=1e3 * length / r["median_ms"], **r)
+    losses(b, n)
+    questions, lengths = {}, {}
+    for what, p, length, way in runs:
+        if what in b.compiled:
+            lengths[what] = length
+            questions[what] = b.question("context", 1 if way == "one" else n, precision=p, tokens=length, way=way, warm=2, steps=5)
+    b.torch(questions, 60, lambda what, r: b.keep("torch", what, tokens_per_s=1e3 * lengths[what] / r["median_ms"], **r))
+
+
+def losses(b, n):
+    """Losses of a few steps, in float32, beside those of one rank."""
+    base = b.attempt("blurun", "losses one", lambda: b.train("losses one", 1, "--steps", "5"))
+    for way in ("ring", "ulysses"):
+        name = f"losses {way}"
+        if base and name in b.compiled:
+            run = b.attempt("blurun", name, lambda: b.train(name, n, "--steps", "5"))
+            if run:
+                d = difference(run[0], base[0])
+                b.failures += not d <= 1e-5
+                b.keep("blurun", name, difference=d, limit=1e-5, losses=[r["loss"] for r in run[0]])
+
+
+def difference(got, want):
+    """The largest relative difference of losses."""
+    return max((abs(x["loss"] - y["loss"]) / abs(y["loss"]) for x, y in zip(got, want, strict=True)), default=math.inf)
+
+
+def context_table(b):
+    n = b.o.ranks
+    b.say(f"{'B=1, %d ranks' % n:22} {'blurun tok/s':>12} {'speedup':>8} {'GiB':>6} {'torch tok/s':>12} {'speedup':>8} {'GiB':>6} {'ratio':>6}")
+    for what, p, length, way in contexts(b):
+        text = f"{what:22}"
+        for who in ("blurun", "torch"):
+            r, one = b.find(who, what), b.find(who, f"{p} {length} one")
+            speedup = f"{r['tokens_per_s'] / one['tokens_per_s']:8.2f}" if r and one and r is not one else f"{'-':>8}"
+            text += f" {cell(r, 'tokens_per_s', 12, 0)} {speedup} {cell(r, 'memory_bytes', 6, 2, 2**30)}"
+        b.say(text + f" {ratio(b.find('blurun', what), b.find('torch', what), 'tokens_per_s')}")
+    for way in ("ring", "ulysses"):
+        r = b.find("blurun", f"losses {way}")
+        if r:
+            b.say(f"fp32, S={b.size['lengths'][0]}, L=2: losses of 5 steps with {way} and with one rank differ by {r['difference']:.1e} of {r['limit']:.0e}{'' if r['difference'] <= r['limit'] else ' BEYOND'}")
+
+
+# checkpoints
+
+
+def checkpoints(b):
+    n, size, p = b.o.ranks, b.size, b.o.precisions[0]
+    for zero in (0, 1):
+        b.compile(f"zero {zero}" if zero else "plain", precision=p, batch=size["batch"], tokens=size["tokens"], mesh=f"dp={n}", zero=zero)
+    b.everything_compiled()
+    every = 40 if b.o.target == "cuda" else 10  # steps, long enough that the one before is written
+    for name in ("plain", "zero 1"):
+        at = os.path.join(b.folder, "saved")
+        run = b.attempt("blurun", name, lambda: b.train(name, n, "--steps", str(4 * every), "--checkpoint-every", str(every), "--checkpoint-dir", at))
+        shutil.rmtree(at, ignore_errors=True)
+        if run:
+            saves = run[1]
+            b.keep("blurun", name, blocked_ms=[r["checkpoint_stall_ms"] for r in saves], done_ms=[r["checkpoint_stall_ms"] + r["checkpoint_ms"] for r in saves], bytes=saves[-1]["checkpoint_bytes"],
+                   step_ms=[r["step_ms"] for r in run[0]])
+    b.torch({"plain": b.question("checkpoint", n, precision=p, batch=size["batch"], tokens=size["tokens"], saves=4, between=5, folder=b.folder)}, 90)
+
+
+def middle(xs):
+    return sorted(xs)[len(xs) // 2]
+
+
+def checkpoints_table(b):
+    b.say(f"{'%d ranks' % b.o.ranks:22} {'blocked ms':>11} {'first':>8} {'complete ms':>12} {'GiB':>6}")
+    for who, what in (("blurun", "plain"), ("blurun", "zero 1"), ("torch", "plain")):
+        r = b.find(who, what)
+        if r:
+            b.say(f"{who + ' ' + what:22} {middle(r['blocked_ms'][1:]):11.1f} {r['blocked_ms'][0]:8.1f} {middle(r['done_ms'][1:]):12.0f} {r['bytes'] / 2**30:6.2f}")
+    b.say("medians after the first; blurun's files are synchronized to the disk before they count as complete")
+
+
+# resume
+
+
+def resume(b):
+    n, size = b.o.ranks, b.size
+    for p in b.o.precisions[:1]:
+        b.compile("many", precision=p, batch=size["batch"], tokens=size["tokens"], mesh=f"dp={n}", zero=1)
+        b.compile("one", precision=p, batch=size["batch"], tokens=size["tokens"])
+    b.everything_compiled()
+    at = os.path.join(b.folder, "many")
+    whole = b.attempt("blurun", "whole", lambda: b.train("many", n, "--steps", "6", "--checkpoint-every", "3", "--checkpoint-dir", at))
+    if not whole:
+        return
+    half = os.path.join(b.folder, "half")
+    os.mkdir(half)
+    shutil.move(os.path.join(at, "step-00000003"), half)
+    rest = b.attempt("blurun", "rest", lambda: b.train("one", 1, "--steps", "6", "--checkpoint-dir", half, "--resume", "--accumulate", str(n)))
+    if not rest:
+        return
+    if [r["step"] for r in rest[0]] != [4, 5, 6]:
+        b.fail("blurun", "rest", f"steps {[r['step'] for r in rest[0]]} instead of 4 to 6")
+        return
+    limit = {"fp32": 1e-5, "fp32-strict": 1e-5, "tf32": 1e-3, "bf16": 5e-3}[b.o.precisions[0]]
+    first, d = difference(rest[0][:1], whole[0][3:4]), difference(rest[0], whole[0][3:])
+    b.failures += not d <= limit
+    b.keep("blurun", "resume", precision=b.o.precisions[0], first_difference=first, difference=d, limit=limit, losses=[r["loss"] for r in rest[0]], whole=[r["loss"] for r in whole[0]])
+
+
+def resume_table(b):
+    r = b.find("blurun", "resume")
+    if r:
+        b.say(f"{r['precision']}, ZeRO-1 on {b.o.ranks} ranks for 3 steps, then 1 rank: the first loss differs by {r['first_difference']:.1e}, that of steps 4 to 6 by {r['difference']:.1e} of {r['limit']:.0e}{'' if r['difference'] <= r['limit'] else ' BEYOND'}")
+
+
+# death
+
+
+def death(b):
+    n, size, p = b.o.ranks, b.size, b.o.precisions[0]
+    b.compile("model", precision=p, batch=size["batch"], tokens=size["tokens"], mesh=f"dp={n}")
+    b.attempt("blurun", "kill", lambda: kill(b, b.artifact("model"), n))
+
+
+def kill(b, model, n):
+    """Kills the last rank in the middle of a run. The others must say which, and end."""
+    victim = n - 1
+    p = Process([os.path.join(b.o.bin, "blurun"), "train", model, "--data", b.o.tokens, "--json", "--val-every", "0", "--steps", "90000", "--nproc-per-node", str(n)], b.env, b.log)
+    try:
+        for _ in range(5):
+            if p.line(b.left()) is None:
+                raise Failed("the ranks ended by themselves: " + p.said())
+        os.kill(rank_of(p.process.pid, victim), signal.SIGKILL)
+        begun, named = time.time(), None
+        while not p.ended and time.time() - begun < 60:
+            if named is None and f"rank {victim} died" in p.said():
+                named = time.time() - begun
+            time.sleep(0.005)
+        took = time.time() - begun
+        if not p.ended:
+            raise Failed("the ranks had not ended after 60 s: " + p.said())
+    finally:
+        status = p.end()
+    said = p.said()
+    silent = [r for r in range(victim) if not any(f"rank {r}: " in line and f"rank {victim} died" in line for line in said.splitlines())]
+    if silent or not status:
+        raise Failed(f"ranks {silent} did not say that rank {victim} died, status {status}: {said}")
+    b.keep("blurun", "kill", named_s=named or took, ended_s=took, status=status)
+
+
+def rank_of(parent, rank):
+    """The process of a rank among those that a command started."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                of = int(f.read().rpartition(")")[2].split()[1])
+            with open(f"/proc/{pid}/environ") as f:
+                environ = f.read().split("\0")
+        except (OSError, UnicodeDecodeError):  # gone meanwhile, or another's
+            continue
+        if of == parent and f"RANK={rank}" in environ:
+            return int(pid)
+    raise Failed(f"there is no process of rank {rank}")
+
+
+def death_table(b):
+    r = b.find("blurun", "kill")
+    if r:
+        b.say(f"rank {b.o.ranks - 1} of {b.o.ranks} killed: named after {r['named_s']:.2f} s, all had ended after {r['ended_s']:.2f} s with status {r['status']}")
+
+
+measure = {"exchange": exchange, "data": data, "context": context, "checkpoints": checkpoints, "resume": resume, "death": death}
+tables = {"exchange": exchange_table, "data": data_table, "context": context_table, "checkpoints": checkpoints_table, "resume": resume_table, "death": death_table}
+
+
+def options():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("parts", nargs="+", choices=list(measure), metavar="PART", help="what to measure: " + ", ".join(measure))
+    a.add_argument("--bin", required=True, help="folder of bluc and blurun")
+    a.add_argument("--models", required=True, help="folder of gpt2.blu")
+    a.add_argument("--tokens", required=True, help="file of tokens")
+    a.add_argument("--out", required=True, help="folder for results and logs")
+    a.add_argument("--ranks", type=int, default=2, help="ranks, one a GPU (2)")
+    a.add_argument("--target", choices=["cuda", "cpu"], default="cuda")
+    a.add_argument("--arch", default="sm_90a")
+    a.add_argument("--size", choices=list(sizes), default="124m", help="GPT-2's size (124m)")
+    a.add_argument("--precisions", default="bf16,tf32,fp32", help="most important first (bf16,tf32,fp32)")
+    a.add_argument("--steps", type=int, default=15, help="steps that are timed (15)")
+    a.add_argument("--compile", type=int, default=1, help="0: PyTorch without torch.compile")
+    a.add_argument("--patience", type=float, default=120, help="seconds for PyTorch to compile and time one variant (120)")
+    a.add_argument("--limit", type=float, default=180, help="seconds for each part (180)")
+    o = a.parse_args()
+    o.precisions = o.precisions.split(",")
+    for name in ("bin", "models", "tokens", "out"):
+        setattr(o, name, os.path.abspath(getattr(o, name)))
+    if o.ranks < 2 or o.steps < 1:
+        a.error("--ranks must be at least 2, --steps at least 1")
+    return o
+
+
+def main():
+    o = options()
+    os.makedirs(o.out, exist_ok=True)
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    well = [Bench(o, part).run() for part in o.parts]
+    sys.exit(0 if all(well) else 1)
+
+
+if __name__ == "__main__":
+    main()
