@@ -280,11 +280,27 @@ func (a Attention) start(at *ir.Builder, what string, extent, heads int, params 
 	w.batch = b.DivI(within, heads)
 	w.head = b.Sub(within, b.MulI(w.batch, heads))
 	w.extent = b.I32(extent)
-	if a.Guard != Always {
-		b.If(b.Binary(ptx.Xor, w.fits(), b.Const(b.Ctx.Bool(a.Guard == WhenClear))), true, func() { b.Do(ptx.Return, nil) }, nil)
-	}
 	w.reads = newReads(w, a.panel(1))
 	return k, w
+}
+
+// body writes what the kernel does, where its guard lets it, and ends the kernel.
+func (w *attention) body(do func()) {
+	b := w.b
+	if w.Guard == Always {
+		do()
+	} else {
+		b.If(w.runs(), true, do, nil)
+	}
+	b.Do(ptx.Return, nil)
+}
+
+// runs is whether the guard lets the kernel compute the tile's head.
+func (w *attention) runs() *ir.Value {
+	if w.Guard == WhenSet {
+		return w.b.Unary(ptx.Not, w.fits())
+	}
+	return w.fits()
 }
 
 // fits is whether AttentionSplit's planes hold what float32 does, of the tile's key head and the heads that share it.

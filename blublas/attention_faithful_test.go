@@ -71,14 +71,18 @@ func (a Attention) single(q, k, v, do []float64) exact {
 	return exact{o: w(o), dq: w(dq), dk: w(dk), dv: w(dv)}
 }
 
-// TF32x3's errors are like float32's, also where many keys or queries are added up: tensor cores round sums toward zero, so
+// TF32x3's and FP16x3's errors are like float32's, also where many keys or queries are added up: tensor cores round sums toward zero, so
 // that a chain of them alone would be ten times off at a thousand.
 func TestAttentionIsFaithful(t *testing.T) {
-	for _, s := range []struct{ queries, keys int }{{16, 640}, {640, 16}, {96, 96}} {
-		t.Run(fmt.Sprint(s), func(t *testing.T) {
+	warps, groups := AttentionBlock{Warps: 1, Tiles: 1, Columns: 32, Stages: 2, PerSM: 1}, AttentionBlock{Tiles: 1, Columns: 64, Stages: 2, PerSM: 1, Consumers: 1, Held: true}
+	for _, s := range []struct {
+		queries, keys int
+		precision     Precision
+		block         AttentionBlock
+	}{{16, 640, TF32x3, warps}, {640, 16, TF32x3, warps}, {96, 96, TF32x3, warps}, {16, 640, FP16x3, groups}, {640, 16, FP16x3, groups}, {96, 96, FP16x3, groups}} {
+		t.Run(fmt.Sprint(s.precision, s.queries, s.keys), func(t *testing.T) {
 			t.Parallel()
-			a := Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: s.queries, Keys: s.keys, Features: 64, Scale: 0.125, Precision: TF32x3, Target: ptx.SM90A,
-				Block: AttentionBlock{Warps: 1, Tiles: 1, Columns: 32, Stages: 2, PerSM: 1}}
+			a := Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: s.queries, Keys: s.keys, Features: 64, Scale: 0.125, Precision: s.precision, Target: ptx.SM90A, Block: s.block}
 			q, kv, qkv := packed(1, 1, s.queries, 64), packed(2, 1, s.keys, 64), packed(3, 1, s.queries, 64)
 			a.Q, a.O, a.DO, a.DQ, a.K, a.V, a.DK, a.DV = qkv, q, q, qkv, kv, kv, kv, kv
 			e := a.prepare(rand.New(rand.NewPCG(5, 7)))

@@ -17,6 +17,13 @@ func (a Attention) Forward(at *ir.Builder, d Device) (*Kernel, error) {
 		return a.forwardHopper(at, d), nil
 	}
 	k, w := a.start(at, "attention", a.Queries, a.Heads, "q", "k", "v", "o", "lse")
+	w.body(w.forward)
+	return k, nil
+}
+
+// forward computes outputs and lse of its rows.
+func (w *attention) forward() {
+	a := w.Attention
 	b := w.b
 	rows, keys := a.panel(a.Block.rows()), a.panel(a.Block.Columns)
 	head := w.keyHead()
@@ -51,8 +58,6 @@ func (a Attention) Forward(at *ir.Builder, d Device) (*Kernel, error) {
 	_, carried = ring.each(unmasked, end, offset, carried, step(true))
 	state.take(carried)
 	w.finish(state, each(state.greatest, func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale())) }))
-	b.Do(ptx.Return, nil)
-	return k, nil
 }
 
 // keyBlocks is the number of blocks of keys that all of the block's queries see whole, and that of those that any sees.

@@ -17,6 +17,13 @@ func (a Attention) GradQueries(at *ir.Builder, d Device) (*Kernel, error) {
 		return a.gradQueriesHopper(at, d), nil
 	}
 	k, w := a.start(at, "attention_grad_queries", a.Queries, a.Heads, "q", "k", "v", "o", "lse", "do", "dq", "delta")
+	w.body(w.gradQueries)
+	return k, nil
+}
+
+// gradQueries computes its queries' gradients.
+func (w *attention) gradQueries() {
+	a := w.Attention
 	b := w.b
 	rows, keys := a.panel(a.Block.rows()), a.panel(a.Block.Columns)
 	head := w.keyHead()
@@ -71,8 +78,6 @@ func (a Attention) GradQueries(at *ir.Builder, d Device) (*Kernel, error) {
 	offset, sum := ring.each(b.I32(0), unmasked, offset, w.zeros(a.Features), step(false))
 	_, sum = ring.each(unmasked, end, offset, sum, step(true))
 	w.storeRows(w.base("dq", a.DQ, w.head), a.DQ.Row, sum, func(int, bool) *ir.Value { return b.F32(a.Scale) })
-	b.Do(ptx.Return, nil)
-	return k, nil
 }
 
 // statistics is where the numbers of a head's queries start in a tensor [batch, heads, queries] of f32.
@@ -142,6 +147,13 @@ func (a Attention) GradKeys(at *ir.Builder, d Device) (*Kernel, error) {
 		return a.gradKeysHopper(at, d), nil
 	}
 	k, w := a.start(at, "attention_grad_keys", a.Keys, a.KeyHeads, "q", "k", "v", "lse", "do", "delta", "dk", "dv")
+	w.body(w.gradKeys)
+	return k, nil
+}
+
+// gradKeys computes the gradients of its keys and their values.
+func (w *attention) gradKeys() {
+	a := w.Attention
 	b := w.b
 	rows, queries := a.panel(a.Block.rows()), a.panel(a.Block.Columns)
 	w.bring(rows, w.base("k", a.K, w.head), a.K.Row, w.first, a.Keys, w.shared)
@@ -185,8 +197,6 @@ func (a Attention) GradKeys(at *ir.Builder, d Device) (*Kernel, error) {
 	scale := func(x float64) func(int, bool) *ir.Value { return func(int, bool) *ir.Value { return b.F32(x) } }
 	w.storeRows(w.base("dk", a.DK, w.head), a.DK.Row, sums[:half], scale(a.Scale))
 	w.storeRows(w.base("dv", a.DV, w.head), a.DV.Row, sums[half:], scale(1))
-	b.Do(ptx.Return, nil)
-	return k, nil
 }
 
 // bringNumbers starts copying lse and delta of a block of queries: after its panels.

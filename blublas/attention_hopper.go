@@ -368,11 +368,7 @@ func (w *groups) locate(i *ir.Value) {
 		w.extent = b.Select(b.Compare("lo", w.first, w.extent), w.extent, b.I32(0))
 	}
 	if w.Guard != Always {
-		clear := w.fits()
-		if w.Guard == WhenSet {
-			clear = b.Unary(ptx.Not, clear)
-		}
-		w.extent = b.Select(clear, w.extent, b.I32(0))
+		w.extent = b.Select(w.runs(), w.extent, b.I32(0))
 	}
 }
 

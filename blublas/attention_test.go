@@ -169,6 +169,9 @@ func attentions() []Attention {
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 130, Features: 32, Scale: 0.2}, group(2, 128, 2, false))
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 100, Keys: 70, Features: 80, Causal: true, Scale: 0.1}, group(1, 48, 2, true))
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 200, Keys: 200, Features: 128, Causal: true, Scale: 0.1}, group(3, 32, 2, false))
+	add(FP16x3, ptx.SM90A, Attention{Batch: 2, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, group(1, 64, 2, true))
+	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 140, Keys: 200, Features: 64, Causal: true, Scale: 0.125}, group(2, 64, 2, false))
+	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 45, Features: 48, Scale: 0.2}, group(2, 64, 2, false))
 	return all
 }
 
@@ -193,14 +196,31 @@ func (a Attention) prepare(random *rand.Rand) *emulatedAttention {
 	e.dq, e.dk, e.dv = of(a.Heads, a.Queries, 3), of(a.KeyHeads, a.Keys, 2), of(a.KeyHeads, a.Keys, 2)
 	rows := a.Batch * a.Heads * a.Queries
 	e.logSums, e.deltas = e.memory.Alloc(4*rows), e.memory.Alloc(4*rows)
+	e.scratch = map[string]*emulate.Buffer{}
+	for _, name := range a.split().Tensors {
+		e.scratch[name+".planes"], e.scratch[name+".scales"] = e.memory.Alloc(int(a.split().PlaneBytes(name))), e.memory.Alloc(int(a.split().ScaleBytes(name)))
+	}
+	e.scratch["flags"], e.scratch["unfit"] = e.memory.Alloc(4*a.split().Flags()), e.memory.Alloc(int(a.split().UnfitBytes()))
 	e.want = a.exact(e.q.fill(random), e.k.fill(random), e.v.fill(random), e.do.fill(random))
 	return e
 }
 
-// kernels builds the three kernels.
+func (a Attention) split() AttentionSplit {
+	return AttentionSplit{Attention: a, Tensors: []string{"q", "k", "v", "do"}}
+}
+
+// kernels builds the three kernels, and before them those that make planes.
 func (a Attention) kernels(t *testing.T) []*Kernel {
 	c := ir.NewContext(ptx.Dialect)
 	var all []*Kernel
+	if a.Precision == FP16x3 {
+		k, err := a.split().Build(ir.NewBuilder(c, nil))
+		require.NoError(t, err)
+		require.NoError(t, ir.Verify(c, k.Op))
+		unfit := a.split().BuildUnfit(ir.NewBuilder(c, nil))
+		require.NoError(t, ir.Verify(c, unfit.Op))
+		all = append(all, k, unfit)
+	}
 	for _, build := range []func(*ir.Builder, Device) (*Kernel, error){a.Forward, a.GradQueries, a.GradKeys} {
 		kernel, err := build(ir.NewBuilder(c, nil), small(ptx.SM90A))
 		require.NoError(t, err)
@@ -251,9 +271,10 @@ func (a Attention) run(t *testing.T, random *rand.Rand) (got, want exact, delta 
 }
 
 // Outputs and gradients differ from float64's by no more than roundings explain: relative to a tensor's largest number, four
-// of an operand of a product (a score's two, a weight, what it weights). The two parts of tf32x3 hold 21 bits together.
+// of an operand of a product (a score's two, a weight, what it weights). The two parts of tf32x3 hold 21 bits together, those of fp16x3 at
+// least as many.
 func TestAttention(t *testing.T) {
-	roundoff := map[Precision]float64{BF16: 0x1p-9, TF32: 0x1p-11, TF32x3: 0x1p-21}
+	roundoff := map[Precision]float64{BF16: 0x1p-9, TF32: 0x1p-11, TF32x3: 0x1p-21, FP16x3: 0x1p-21}
 	for i, a := range attentions() {
 		t.Run(fmt.Sprintf("%s/%d", a.Precision, i), func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,8 @@ import (
 const referenceModule = "reference"
 
 // attentionPrecisions is how the template computes attention at each precision. Three tf32 products, added up as float32, keep
-// the promise of fp32. fp32-strict is what is missing: no tensor core multiplies float32.
+// the promise of fp32, and so do three of float16 planes where they hold
+// the numbers (attentionWays). fp32-strict is what is missing: no tensor core multiplies float32.
 var attentionPrecisions = map[string]blublas.Precision{"fp32": blublas.TF32x3, "tf32": blublas.TF32, "bf16": blublas.BF16}
 
 // attention lowers a kernel that is attention, or its gradient, by the template, or reports that it should be lowered
@@ -44,16 +45,18 @@ func attention(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, er
 		steps = attentionBackward
 		places["delta"] = exec.Param{Ref: -1, Offset: w.take(4 * int64(a.Batch*a.Heads*a.Queries))}
 	}
-	best := make([]blublas.Attention, len(steps))
-	for i, s := range steps {
-		var err error
-		if best[i], err = a.Best(s.kernel, d); err != nil {
-			return false, nil
-		}
+	ways, planes := attentionWays(a, steps, d)
+	if ways == nil {
+		return false, nil
 	}
 	at := ir.NewBuilder(c, nil).Before(kernel).At(kernel.Loc())
-	for i, s := range steps {
-		k, err := s.build(best[i], at, d)
+	if planes {
+		if err := w.attentionPlanes(at, a, steps, places); err != nil {
+			return true, kernel.Errorf("%v", err)
+		}
+	}
+	for _, way := range ways {
+		k, err := way.step.build(way.Attention, at, d)
 		if err != nil {
 			return true, kernel.Errorf("%v", err)
 		}
@@ -62,6 +65,53 @@ func attention(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, er
 	w.finish()
 	kernel.Erase()
 	return true, nil
+}
+
+// attentionWay is a kernel and its block.
+type attentionWay struct {
+	blublas.Attention
+	step attentionStep
+}
+
+// attentionWays is the kernels of steps in order; nil where one can't be built. On Hopper fp32's are those of planes of
+// float16, each with one of three tf32 products behind it for heads that planes don't fit; planes says that there are any.
+func attentionWays(a blublas.Attention, steps []attentionStep, d blublas.Device) (ways []attentionWay, planes bool) {
+	for _, s := range steps {
+		best, err := a.Best(s.kernel, d)
+		if err != nil {
+			return nil, false
+		}
+		if a.Precision == blublas.TF32x3 {
+			p := a
+			p.Precision, p.Guard = blublas.FP16x3, blublas.WhenClear
+			if p, err = p.Best(s.kernel, d); err == nil {
+				ways = append(ways, attentionWay{p, s})
+				planes, best.Guard = true, blublas.WhenSet
+			}
+		}
+		ways = append(ways, attentionWay{best, s})
+	}
+	return ways, planes
+}
+
+// attentionPlanes appends the kernels that write planes of all tensors, and that find the heads that they don't fit.
+func (c *chain) attentionPlanes(at *ir.Builder, a blublas.Attention, steps []attentionStep, places map[string]exec.Param) error {
+	s := blublas.AttentionSplit{Attention: a, Tensors: []string{"q", "k", "v"}}
+	if len(steps) > 1 {
+		s.Tensors = append(s.Tensors, "do")
+	}
+	scratch := func(bytes int64) exec.Param { return exec.Param{Ref: -1, Offset: c.take(bytes)} }
+	for _, t := range s.Tensors {
+		places[t+".planes"], places[t+".scales"] = scratch(s.PlaneBytes(t)), scratch(s.ScaleBytes(t))
+	}
+	places["flags"], places["unfit"] = scratch(4*int64(s.Flags())), scratch(s.UnfitBytes())
+	k, err := s.Build(at)
+	if err != nil {
+		return err
+	}
+	c.add(k, places)
+	c.add(s.BuildUnfit(at), places)
+	return nil
 }
 
 // attentionStep is one of the kernels of the template.
