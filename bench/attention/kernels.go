@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"blutrain/bench/internal/gpu"
 	"blutrain/blublas"
+	codegen "blutrain/codegen/ptx"
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
 	"blutrain/runtime/cuda"
@@ -36,9 +38,27 @@ func (s shape) attention() blublas.Attention {
 
 func (s shape) elements() int { return s.batch * s.positions * s.heads * s.features }
 
+// split is the kernels that write planes: of what forward reads, or of what the gradients do.
+func (s shape) split(forward bool) blublas.AttentionSplit {
+	tensors := []string{"q", "k", "v", "do"}
+	if forward {
+		tensors = tensors[:3]
+	}
+	return blublas.AttentionSplit{Attention: s.attention(), Tensors: tensors}
+}
+
 // bytes is the size of a tensor.
 func (s shape) bytes(name string) int64 {
+	tensor, part, _ := strings.Cut(name, ".")
 	switch {
+	case part == "planes":
+		return s.split(false).PlaneBytes(tensor)
+	case part == "scales":
+		return s.split(false).ScaleBytes(tensor)
+	case name == "flags":
+		return 4 * int64(s.split(false).Flags())
+	case name == "unfit":
+		return s.split(false).UnfitBytes()
 	case name == "lse" || name == "delta":
 		return 4 * int64(s.batch*s.heads*s.positions)
 	case s.precision == blublas.BF16:
@@ -57,14 +77,24 @@ func (s shape) flops(forward bool) float64 {
 	return 5 * product
 }
 
-var tensorNames = []string{"q", "k", "v", "do", "o", "lse", "dq", "delta", "dk", "dv"}
+// names is the tensors that kernels of a shape work on.
+func (s shape) names() []string {
+	all := []string{"q", "k", "v", "do", "o", "lse", "dq", "delta", "dk", "dv"}
+	if s.precision == blublas.FP16x3 {
+		for _, t := range s.split(false).Tensors {
+			all = append(all, t+".planes", t+".scales")
+		}
+		all = append(all, "flags", "unfit")
+	}
+	return all
+}
 
 // tensors is a shape's memory.
 type tensors map[string]cuda.Pointer
 
 func (b *bench) alloc(s shape) (tensors, error) {
 	t := tensors{}
-	for _, name := range tensorNames {
+	for _, name := range s.names() {
 		p, err := b.gpu.Ctx.Alloc(s.bytes(name))
 		if err != nil {
 			return nil, err
@@ -83,16 +113,39 @@ func (b *bench) release(t tensors) error {
 	return nil
 }
 
-// prepare assembles a kernel with a block and gives it its arguments; nil where the block doesn't fit, with the reason.
+// spill says that a kernel has more values than registers.
+type spill int
+
+func (n spill) Error() string { return fmt.Sprintf("spills %d bytes", int(n)) }
+
+// mostSpilled is the bytes that a kernel may spill, as the table of what the assembler says has them.
+const mostSpilled = 32
+
+// prepare assembles a kernel with a block and gives it its arguments; an error where the block doesn't fit or spills.
 func (b *bench) prepare(a blublas.Attention, n int, block blublas.AttentionBlock, t tensors) (*gpu.Run, error) {
 	a.Block = block
 	k, err := kernels[n].build(a, ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), b.gpu.Device)
 	if err != nil {
 		return nil, err
 	}
-	f, err := b.gpu.Load(k)
-	if err != nil {
-		return nil, err
+	return b.ready(k, t)
+}
+
+// ready assembles a kernel and gives it its arguments.
+func (b *bench) ready(k *blublas.Kernel, t tensors) (*gpu.Run, error) {
+	f := b.loaded[k.Name]
+	if f == nil {
+		text, err := codegen.Print(k.Op)
+		if err != nil {
+			return nil, err
+		}
+		if f, err = b.gpu.LoadText(k.Name, text, k.Shared); err != nil {
+			return nil, err
+		}
+		b.loaded[k.Name] = f
+	}
+	if f.Local > mostSpilled {
+		return nil, spill(f.Local)
 	}
 	r := &gpu.Run{F: f, Config: cuda.Config{Grid: k.Grid, Threads: k.Threads, Shared: k.Shared}}
 	for _, p := range k.Params {
@@ -100,13 +153,46 @@ func (b *bench) prepare(a blublas.Attention, n int, block blublas.AttentionBlock
 		if !ok {
 			return nil, fmt.Errorf("kernel %s: no tensor %q", k.Name, p.Name)
 		}
-		r.Args = append(r.Args, at)
+		if p.Map == nil {
+			r.Args = append(r.Args, at)
+			continue
+		}
+		dims, strides, box := p.Map.Dims[:], []int{p.Map.Pitch}, p.Map.Box[:]
+		for _, o := range p.Map.Outer {
+			dims, strides, box = append(dims, o.Size), append(strides, o.Pitch), append(box, 1)
+		}
+		m, err := b.gpu.Ctx.Tiled(map[string]cuda.Element{"bf16": cuda.BFloat16, "f16": cuda.Float16}[p.Map.Element], at, dims, strides, box, cuda.Swizzle128)
+		if err != nil {
+			return nil, err
+		}
+		r.Args = append(r.Args, m)
 	}
 	return r, nil
 }
 
+// planes is the runs that write planes, and find heads that they don't fit; none where the precision has none.
+func (b *bench) planes(s shape, t tensors, forward bool) ([]gpu.Run, error) {
+	if s.precision != blublas.FP16x3 {
+		return nil, nil
+	}
+	at := ir.NewBuilder(ir.NewContext(ptx.Dialect), nil)
+	split, err := s.split(forward).Build(at)
+	if err != nil {
+		return nil, err
+	}
+	var runs []gpu.Run
+	for _, k := range []*blublas.Kernel{split, s.split(forward).BuildUnfit(at)} {
+		r, err := b.ready(k, t)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, *r)
+	}
+	return runs, nil
+}
+
 // times measures every block of each kernel, and PyTorch before and after. Backward is both gradients' kernels, the best of
-// each.
+// each; forward and backward each have the kernels that write planes before them.
 func (b *bench) times(s shape) error {
 	t, err := b.alloc(s)
 	if err != nil {
@@ -121,6 +207,23 @@ func (b *bench) times(s shape) error {
 		return err
 	}
 	var all []result
+	planes := map[bool]float64{}
+	for _, forward := range []bool{true, false} {
+		runs, err := b.planes(s, t, forward)
+		if err != nil {
+			return err
+		}
+		if runs == nil {
+			continue
+		}
+		r := result{Kind: "time", Case: s.String(), Kernel: fmt.Sprintf("planes of %d", len(s.split(forward).Tensors))}
+		if r.Millis, err = b.gpu.Time(runs, b.reps); err != nil {
+			return err
+		}
+		planes[forward] = gpu.Median(r.Millis)
+		fmt.Printf("%-20s %-10s %8.3f ms\n", s, r.Kernel, planes[forward])
+		all = append(all, r)
+	}
 	best := make([]float64, len(kernels))
 	blocks := make([]blublas.AttentionBlock, len(kernels))
 	for n, k := range kernels {
@@ -154,10 +257,10 @@ func (b *bench) times(s shape) error {
 		fmt.Printf("%-20s %-10s %8.1f %8.1f %6.2f  %v\n", s, what, rate(f, ours), rate(f, theirs), theirs/ours, blocks)
 	}
 	if best[0] > 0 {
-		say("forward", best[0], gpu.Median(forward), true, blocks[0])
+		say("forward", best[0]+planes[true], gpu.Median(forward), true, blocks[0])
 	}
 	if best[1] > 0 && best[2] > 0 {
-		say("backward", best[1]+best[2], gpu.Median(backward), false, blocks[1], blocks[2])
+		say("backward", best[1]+best[2]+planes[false], gpu.Median(backward), false, blocks[1], blocks[2])
 	}
 	for _, r := range all {
 		r.Peer = backward
@@ -178,16 +281,27 @@ func (b *bench) fillInputs(s shape, t tensors) error {
 	return b.all(s, t)
 }
 
-// all runs the three kernels with the first block of each that fits.
+// all runs the three kernels with the first block of each that fits, of three tf32 products where there is none of planes.
 func (b *bench) all(s shape, t tensors) error {
-	var runs []gpu.Run
+	runs, err := b.planes(s, t, false)
+	if err != nil {
+		return err
+	}
 	for n, k := range kernels {
-		a, err := s.attention().Best(k.kind, b.gpu.Device)
-		if err != nil {
-			return err
+		var r *gpu.Run
+		shapes := []shape{s}
+		if s.precision == blublas.FP16x3 {
+			shapes = append(shapes, s.with(blublas.TF32x3))
 		}
-		r, err := b.prepare(s.attention(), n, a.Block, t)
-		if err != nil {
+		err := fmt.Errorf("no block of %s", k.name)
+		for _, s := range shapes {
+			for _, block := range s.attention().Blocks(k.kind) {
+				if r == nil {
+					r, err = b.prepare(s.attention(), n, block, t)
+				}
+			}
+		}
+		if r == nil {
 			return err
 		}
 		runs = append(runs, *r)

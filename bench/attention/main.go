@@ -31,7 +31,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "attention: unknown argument %q\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	b := &bench{only: strings.Split(*only, ","), reps: *reps}
+	b := &bench{loaded: map[string]*cuda.Function{}, only: strings.Split(*only, ","), reps: *reps}
 	err := b.run()
 	if err = gpu.Save(*out, b.results, err); err != nil {
 		fmt.Fprintln(os.Stderr, "attention:", err)
@@ -49,6 +49,7 @@ type bench struct {
 	reps    int
 	gpu     *gpu.GPU
 	peer    *gpu.Peer
+	loaded  map[string]*cuda.Function
 	results []result
 	failed  int
 }
@@ -90,10 +91,15 @@ func (s shape) peerPrecision() string {
 	return "fp32"
 }
 
+func (s shape) with(p blublas.Precision) shape {
+	s.precision = p
+	return s
+}
+
 // shapes are GPT-2's heads, and wider ones; as many tokens each.
 func shapes() []shape {
 	var all []shape
-	for _, p := range []blublas.Precision{blublas.BF16, blublas.TF32, blublas.TF32x3} {
+	for _, p := range []blublas.Precision{blublas.BF16, blublas.FP16x3, blublas.TF32, blublas.TF32x3} {
 		for _, positions := range []int{1024, 8192} {
 			for _, features := range []int{64, 128} {
 				all = append(all, shape{p, 16384 / positions, 768 / features, positions, features})
@@ -133,7 +139,7 @@ func (b *bench) run() error {
 			return fmt.Errorf("%s: %w", s, err)
 		}
 	}
-	fmt.Printf("\n%-20s %-10s %8s %8s %6s  %s\n", "shape", "kernel", "TFLOP/s", "PyTorch", "ratio", "block (warps, tiles, columns, stages, blocks a multiprocessor)")
+	fmt.Printf("\n%-20s %-10s %8s %8s %6s  %s\n", "shape", "kernel", "TFLOP/s", "PyTorch", "ratio", "block (warps, tiles, columns, stages, blocks a multiprocessor, warpgroups, rows in registers)")
 	for _, s := range shapes() {
 		if !b.wanted(s.String()) {
 			continue
