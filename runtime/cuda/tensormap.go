@@ -54,7 +54,7 @@ func (c *Context) Tiled(e Element, address Pointer, dims []int, strides []int, b
 	for i, n := range box {
 		boxes[i], steps[i] = uint32(n), 1
 	}
-	var pitches *uint64
+	pitches := &[]uint64{0}[0] // of one dimension there is none, but the driver wants a place
 	if len(pitch) > 0 {
 		pitches = &pitch[0]
 	}
