@@ -213,7 +213,7 @@ class Bench:
         command = [os.path.join(o.bin, "bluc"), "compile", os.path.join(o.models, "gpt2.blu"), "--target", o.target, "--precision", how["precision"],
                    "--set", ",".join(f"{k}={v}" for k, v in settings.items()), "-o", os.path.join(self.folder, name + ".blx")]
         if o.target == "cuda":
-            command += ["--arch", o.arch]
+            command += ["--arch", o.arch] + (["--ptxas", o.ptxas] if o.ptxas else [])
         for flag in ("mesh", "zero", "context"):
             if how.get(flag):
                 command += ["--" + flag, str(how[flag])]
@@ -618,6 +618,7 @@ def options():
     a.add_argument("--ranks", type=int, default=2, help="ranks, one a GPU (2)")
     a.add_argument("--target", choices=["cuda", "cpu"], default="cuda")
     a.add_argument("--arch", default="sm_90a")
+    a.add_argument("--ptxas", default="", help="NVIDIA's assembler; without it the driver assembles kernels, at the first step")
     a.add_argument("--size", choices=list(sizes), default="124m", help="GPT-2's size (124m)")
     a.add_argument("--precisions", default="bf16,tf32,fp32", help="most important first (bf16,tf32,fp32)")
     a.add_argument("--steps", type=int, default=15, help="steps that are timed (15)")

@@ -7,10 +7,10 @@ cd "$(dirname "$0")/../.."
 : "${GO:=go}" "${ARCH:=sm_90a}"
 out=build/device stage=build/device.stage
 rm -rf "$stage"
-mkdir -p "$stage/bin" "$stage/models" "$stage/bench" "$out"
+mkdir -p "$stage/bin" "$stage/models" "$stage/bench/cluster" "$out"
 export CGO_ENABLED=0 GOOS=linux GOARCH=amd64
 
-for program in cmd/bluc cmd/blurun bench/gemm bench/attention bench/elementwise; do
+for program in cmd/bluc cmd/blurun bench/gemm bench/attention bench/elementwise test/cluster/job; do
     $GO build -trimpath -ldflags="-s -w" -o "$stage/bin/$(basename $program)" "./$program"
 done
 $GO test -c -trimpath -ldflags="-s -w" -o "$stage/bin/instructions.test" ./test/gpu/instructions
@@ -27,7 +27,6 @@ for precision in fp32 fp32-strict tf32 bf16; do
     echo "small-llama-$precision llama --precision $precision --set V=256,L=2,H=4,K=2,C=64,F=144,B=2,S=72"
     echo "small-mlp-$precision mlp --precision $precision --set V=13,W=3,E=8,M=24,B=3,S=10"
 done >"$stage/models/list"
-echo "ranks-gpt2-bf16 gpt2 --precision bf16 --set B=16 --mesh dp" >>"$stage/models/list"
 cp examples/*.blu bench/device/models.sh "$stage/models/"
 mkdir -p build/device.models
 sh bench/device/models.sh build/bluc examples "$stage/models/list" build/device.models 2 "$ARCH"
@@ -42,6 +41,7 @@ build/batches -data "$stage/models/tokens.bin" -o "$stage/models/batches.u16" -s
 build/blurun data prepare README.md -o "$stage/models/small.bin" --tokenizer byte
 
 cp bench/gpt2/*.py "$stage/bench/"
+cp bench/cluster/*.py "$stage/bench/cluster/"
 git describe --always --dirty --abbrev=12 >"$stage/commit" 2>/dev/null || echo unknown >"$stage/commit"
 echo "$ARCH" >"$stage/arch"
 tar -C "$stage" -czf "$out/bundle.tar.gz" .

@@ -3,39 +3,47 @@
 #
 #   bash build/device/device.sh [PART...]
 #
-# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers
-# collectives; gpt2 is four of them. Without a part: all, in this order. Each has a limit of its own in seconds, given with it if need be
-# (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to device-results. Needs
-# python3 with PyTorch and, for the sanitizer, compute-sanitizer.
+# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers, which take one GPU;
+# gpt2 is four of them. For several GPUs: cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints
+# cluster-context cluster-dryrun; cluster is all of these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in
+# seconds, given with it if need be (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to
+# device-results; of parts for several GPUs into one archive there, $OUT/cluster.tgz. Needs python3 with PyTorch and, for the sanitizer, compute-sanitizer.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 begun=$SECONDS
 : "${DEVICE_LIMIT:=570}" "${OUT:=device-results}"
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-all="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers collectives"
+one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers"
+cluster="cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
 usage() {
-    echo "device.sh: no part $1; there are: $all" >&2
+    echo "device.sh: no part $1; there are: $one $cluster cluster-dryrun" >&2
     exit 2
 }
 
-# The archive is unpacked, and the models in it are compiled, once for each that there is.
+[ $# -gt 0 ] || set -- $one
+
+# The archive is unpacked, and the models in it are compiled, once for each that there is. Parts for several GPUs compile their own.
 root=/tmp/blutrain-device-$(sha256sum "$here/bundle.tar.gz" | cut -c 1-16)
-if [ ! -f "$root/.whole" ]; then
-    # Where NVIDIA's assembler is found, the driver need not assemble the models' kernels, which it does one after the other.
-    for ptxas in "$(command -v ptxas)" /usr/local/cuda*/bin/ptxas "$(dirname "$(command -v python3)")"/../lib/python3*/site-packages/nvidia/*/bin/ptxas ""; do
-        [ -x "$ptxas" ] && break
-    done
-    echo "assembler: ${ptxas:-that of the driver}"
+if [ ! -f "$root/.unpacked" ]; then
+    rm -rf "$root" && mkdir -p "$root" && tar -C "$root" -xzf "$here/bundle.tar.gz" && touch "$root/.unpacked" || exit 1
+fi
+# Where NVIDIA's assembler is found, the driver need not assemble the models' kernels, which it does one after the other.
+for ptxas in "$(command -v ptxas)" /usr/local/cuda*/bin/ptxas "$(dirname "$(command -v python3)")"/../lib/python3*/site-packages/nvidia/*/bin/ptxas ""; do
+    [ -x "$ptxas" ] && break
+done
+echo "assembler: ${ptxas:-that of the driver}"
+if [ ! -f "$root/.whole" ] && [[ " $*" =~ \ [^c] ]]; then # a part that is neither check nor one of cluster
     from=$SECONDS
-    rm -rf "$root" && mkdir -p "$root" && tar -C "$root" -xzf "$here/bundle.tar.gz" &&
-        sh "$root/models/models.sh" "$root/bin/bluc" "$root/models" "$root/models/list" "$root/models" "$(nproc)" "$(cat "$root/arch")" "$ptxas" && touch "$root/.whole" || exit 1
+    sh "$root/models/models.sh" "$root/bin/bluc" "$root/models" "$root/models/list" "$root/models" "$(nproc)" "$(cat "$root/arch")" "$ptxas" && touch "$root/.whole" || exit 1
     echo "models compiled in $((SECONDS - from)) s"
 fi
 cd "$root" || exit 1
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-models=$root/models blurun=$root/bin/blurun
+models=$root/models blurun=$root/bin/blurun work=$root/results-cluster
+mkdir -p "$work"
+: "${CLUSTER_FLAGS:=}" # for bench/cluster/bench.py
 gpus=${DEVICE_GPUS:-$("$blurun" devices 2>/dev/null | grep -c '^cuda')} # DEVICE_GPUS=1: have every part try, whatever is there
 
 small() { # a small model trains for some steps, under what comes first
@@ -46,10 +54,10 @@ small() { # a small model trains for some steps, under what comes first
 
 part_check() { # programs start, scripts compile
     local failed=0 f
-    for f in "$root"/bench/*.py; do
+    for f in "$root"/bench/*.py "$root"/bench/cluster/*.py; do
         python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$f" || failed=1
     done
-    python3 "$root/bench/bench.py" --help >/dev/null || failed=1
+    python3 "$root/bench/bench.py" --help >/dev/null && python3 "$root/bench/cluster/bench.py" --help >/dev/null || failed=1
     "$blurun" devices || failed=1
     python3 -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda)' || failed=1
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
@@ -124,13 +132,29 @@ part_gpt2-time() { gpt2 time "$1" --parts time --batches 16 --rounds 2; }
 part_gpt2-time64() { gpt2 time64 "$1" --parts time --batches 64 --rounds 1; }
 part_gpt2-numbers() { gpt2 numbers "$1" --parts gradients,train --batches 16; }
 
-part_collectives() {
-    if [ "$gpus" -lt 2 ]; then
-        echo "needs 2 GPUs, this machine has $gpus"
-        return 1
-    fi
-    "$blurun" bench --collectives --device cuda --nproc-per-node "$gpus" || return 1
-    "$blurun" bench "$models/ranks-gpt2-bf16.blx" --steps 10 --nproc-per-node "$gpus"
+several() { # whether there are several GPUs
+    [ "$gpus" -ge 2 ] && return
+    echo "needs 2 GPUs, this machine has $gpus"
+    return 1
+}
+
+cluster() { # the part, seconds
+    several || return 1
+    python3 "$root/bench/cluster/bench.py" --bin "$root/bin" --models "$models" --tokens "$models/tokens.bin" --out "$work" --ranks "$gpus" --ptxas "$ptxas" \
+        --arch "$(cat "$root/arch")" --limit $(($2 - 8)) $CLUSTER_FLAGS "$1"
+}
+part_cluster-exchange() { cluster exchange "$1"; }
+part_cluster-data() { cluster data "$1"; }
+part_cluster-context() { cluster context "$1"; }
+part_cluster-checkpoints() { cluster checkpoints "$1"; }
+part_cluster-resume() { cluster resume "$1"; }
+part_cluster-death() { cluster death "$1"; }
+part_cluster-dryrun() { # everything that several ranks do, with small models, each loss beside one rank's
+    several || return 1
+    export NCCL_NVLS_ENABLE=0 BLUTRAIN_NCCL_LIBRARY
+    BLUTRAIN_NCCL_LIBRARY=$(cd "$root/bench/cluster" && python3 -c 'import bench; print(bench.nccl() or "")')
+    "$root/bin/job" --bin "$root/bin" --target cuda --arch "$(cat "$root/arch")" --ptxas "$ptxas" --model tiny --ranks "1,$gpus" --precisions fp32,bf16 \
+        --models "$models" --data "$models/small.bin" --out "$work/dryrun"
 }
 
 limit_of() {
@@ -146,23 +170,31 @@ limit_of() {
     gpt2-time) echo 300 ;;
     gpt2-time64) echo 320 ;;
     gpt2-numbers) echo 300 ;;
-    collectives) echo 120 ;;
+    cluster-exchange) echo 70 ;;
+    cluster-data) echo 270 ;;
+    cluster-death) echo 40 ;;
+    cluster-resume) echo 45 ;;
+    cluster-checkpoints) echo 80 ;;
+    cluster-context) echo 150 ;;
+    cluster-dryrun) echo 240 ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- $all
 table=""
 failures=0
 for choice in "$@"; do
     name=${choice%%=*}
-    [ "$name" = gpt2 ] && parts="gpt2-start gpt2-time gpt2-time64 gpt2-numbers" || parts=$name
+    parts=$name
+    [ "$name" = gpt2 ] && parts="gpt2-start gpt2-time gpt2-time64 gpt2-numbers"
+    [ "$name" = cluster ] && parts=$cluster
     for part in $parts; do
         limit=$(limit_of "$part")
         [ -n "$limit" ] || usage "$part"
         [ "$choice" = "$name" ] || limit=${choice#*=}
         left=$((DEVICE_LIMIT - (SECONDS - begun)))
         [ "$left" -lt "$limit" ] && limit=$left
-        log=$OUT/$part.log
+        log=$OUT/$part.log shown=25
+        case $part in cluster-*) log=$work/$part.log shown=30 ;; esac
         from=$SECONDS
         if [ "$gpus" -eq 0 ] && [ "$part" != check ]; then
             echo "no NVIDIA GPU on this machine" >"$log"
@@ -171,8 +203,8 @@ for choice in "$@"; do
             echo "no time left" >"$log"
             status="no time"
         else
-            export -f "part_$part" small gpt2
-            export models blurun root OUT gpus
+            export -f "part_$part" small gpt2 several cluster
+            export models blurun root OUT gpus ptxas work CLUSTER_FLAGS
             timeout -k 10 "$limit" bash -c "part_$part $limit" >"$log" 2>&1
             case $? in
             0) status=ok ;;
@@ -182,8 +214,9 @@ for choice in "$@"; do
         fi
         [ "$status" = ok ] || failures=$((failures + 1))
         echo "== $part: $status"
-        tail -n 25 "$log" | cut -c 1-150
-        table+=$(printf '%-14s %5d s  %-20s %s' "$part" $((SECONDS - from)) "$status" "$(tail -n 1 "$log" | cut -c 1-100)")$'\n'
+        tail -n "$shown" "$log" | cut -c 1-150
+        table+=$(printf '%-20s %5d s  %-20s %s' "$part" $((SECONDS - from)) "$status" "$(tail -n 1 "$log" | cut -c 1-100)")$'\n'
+        case $part in cluster-*) tar -C "$work" --exclude '*.blx' --exclude '*.safetensors' -czf "$OUT/cluster.tgz" . ;; esac # after each, since the next may be the last
     done
 done
 echo

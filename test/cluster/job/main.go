@@ -20,6 +20,7 @@ import (
 type options struct {
 	Target     string   `enum:"cpu,cuda" default:"cpu" help:"Where the ranks run: cpu, or cuda with a GPU for each."`
 	Arch       string   `help:"bluc's --arch. Default: bluc's own."`
+	Ptxas      string   `help:"bluc's --ptxas."`
 	Ranks      []int    `default:"1,2,4" help:"Numbers of ranks (${default}); the largest is also that of context parallelism."`
 	Precisions []string `default:"fp32" help:"bluc's --precision (${default})."`
 	Model      string   `enum:"tiny,124m" default:"tiny" help:"GPT-2's size: tiny or 124m."`
@@ -28,6 +29,7 @@ type options struct {
 	Steps      int      `default:"6" help:"Steps of each measurement (${default}); the first half warms up."`
 	Data       string   `help:"Token file. Default: one made of this repository's texts."`
 	Only       []string `help:"Stages to run: collectives, data, context, checkpoints, resume, death. Default: all."`
+	Models     string   `default:"examples" help:"Folder with gpt2.blu."`
 	Bin        string   `default:"bin" help:"Folder with bluc and blurun."`
 	Out        string   `default:"build/cluster" help:"Folder for artifacts, logs and results.jsonl."`
 }
@@ -170,10 +172,13 @@ type compiled struct {
 // compile gives the variant's artifact.
 func (j *job) compile(v compiled) (string, error) {
 	name := strings.NewReplacer("=", "", ",", "-").Replace(fmt.Sprintf("%s-%s-%s-b%d-s%d", j.Model, v.precision, v.mesh, v.b, v.s))
-	args := []string{"compile", "examples/gpt2.blu", "--target", j.Target, "--precision", v.precision,
+	args := []string{"compile", filepath.Join(j.Models, "gpt2.blu"), "--target", j.Target, "--precision", v.precision,
 		"--set", fmt.Sprintf("%s,V=%d,T=%d,B=%d,S=%d", sizes[j.Model].set, j.vocabulary(), v.s, v.b, v.s)}
 	if j.Arch != "" {
 		args = append(args, "--arch", j.Arch)
+	}
+	if j.Ptxas != "" {
+		args = append(args, "--ptxas", j.Ptxas)
 	}
 	if v.mesh != "" {
 		args = append(args, "--mesh", v.mesh)
