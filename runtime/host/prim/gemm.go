@@ -340,21 +340,24 @@ func (e *Engine) multiply(worker, task int) {
 		if whole < n && !direct {
 			e.packB(b[whole*depth:], g.B[at[1]:], j0+whole, n-whole, s.k0+k0, depth)
 		}
-		for p := p0; p < p1; p++ {
+		tiles, panels := ceil(n, t.cols), p1-p0
+		for turn := range tiles * panels {
+			p, j := p0+turn/tiles, turn%tiles*t.cols // a panel of A stays in the first-level cache
+			if t.keepsB {
+				p, j = p0+turn%panels, turn/panels*t.cols
+			}
 			r := s.row(p)
 			high := s.row(p+1) - r
 			a := &e.a[s.packedAt(i, r, k0, depth)]
-			for j := 0; j < n; j += t.cols {
-				to, w := &c[(s.m0+r)*g.LDC+j0+j], min(t.cols, n-j)
-				row := at[1] + (s.k0+k0)*g.LDB + j0 + j // of B, unless it is transposed
-				switch {
-				case direct:
-					t.direct[high](depth, a, 1, high, &g.B[row], g.LDB, to, g.LDC, w, acc)
-				case p == p0 && j < whole:
-					t.packing[high](depth, a, &g.B[row], g.LDB, &b[j*depth], to, g.LDC, w, acc)
-				default:
-					t.packed[high](depth, a, &b[j*depth], to, g.LDC, w, acc)
-				}
+			to, w := &c[(s.m0+r)*g.LDC+j0+j], min(t.cols, n-j)
+			row := at[1] + (s.k0+k0)*g.LDB + j0 + j // of B, unless it is transposed
+			switch {
+			case direct:
+				t.direct[high](depth, a, 1, high, &g.B[row], g.LDB, to, g.LDC, w, acc)
+			case p == p0 && j < whole:
+				t.packing[high](depth, a, &g.B[row], g.LDB, &b[j*depth], to, g.LDC, w, acc)
+			default:
+				t.packed[high](depth, a, &b[j*depth], to, g.LDC, w, acc)
 			}
 		}
 	}

@@ -404,7 +404,7 @@ end3:
 	RET
 
 // func copyPanels1AVX512(dst *float32, stride int, src *float32, lds int, k int, width int, pw int)
-// Requires: AVX, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·copyPanels1AVX512(SB), NOSPLIT, $0-56
 	MOVQ    dst+0(FP), AX
 	MOVQ    stride+8(FP), CX
@@ -457,28 +457,30 @@ row10:
 	JMP  more12
 
 panel11:
-	VMOVUPS.Z (R10), K1, Z0
-	VMOVUPS   Z0, K1, (R11)
-	ADDQ      R9, R10
-	ADDQ      CX, R11
-	SUBQ      R8, R12
+	PREFETCHT0 (R10)(BX*8)
+	VMOVUPS.Z  (R10), K1, Z0
+	VMOVUPS    Z0, K1, (R11)
+	ADDQ       R9, R10
+	ADDQ       CX, R11
+	SUBQ       R8, R12
 
 more12:
-	CMPQ      R12, R8
-	JGT       panel11
-	VMOVUPS.Z (R10), K2, Z0
-	VMOVUPS   Z0, K2, (R11)
-	ADDQ      BX, DX
-	ADDQ      R9, AX
-	DECQ      SI
-	JNZ       row10
+	CMPQ       R12, R8
+	JGT        panel11
+	PREFETCHT0 (R10)(BX*8)
+	VMOVUPS.Z  (R10), K2, Z0
+	VMOVUPS    Z0, K2, (R11)
+	ADDQ       BX, DX
+	ADDQ       R9, AX
+	DECQ       SI
+	JNZ        row10
 
 end13:
 	VZEROUPPER
 	RET
 
 // func copyPanels2AVX512(dst *float32, stride int, src *float32, lds int, k int, width int, pw int)
-// Requires: AVX, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·copyPanels2AVX512(SB), NOSPLIT, $0-56
 	MOVQ    dst+0(FP), AX
 	MOVQ    stride+8(FP), CX
@@ -553,25 +555,29 @@ row16:
 	JMP  more18
 
 panel17:
-	VMOVUPS.Z (R10), K1, Z0
-	VMOVUPS   Z0, (R11)
-	VMOVUPS.Z 64(R10), K2, Z1
-	VMOVUPS   Z1, 64(R11)
-	ADDQ      R9, R10
-	ADDQ      CX, R11
-	SUBQ      R8, R12
+	PREFETCHT0 (R10)(BX*8)
+	PREFETCHT0 64(R10)(BX*8)
+	VMOVUPS.Z  (R10), K1, Z0
+	VMOVUPS    Z0, (R11)
+	VMOVUPS.Z  64(R10), K2, Z1
+	VMOVUPS    Z1, 64(R11)
+	ADDQ       R9, R10
+	ADDQ       CX, R11
+	SUBQ       R8, R12
 
 more18:
-	CMPQ      R12, R8
-	JGT       panel17
-	VMOVUPS.Z (R10), K3, Z0
-	VMOVUPS   Z0, K3, (R11)
-	VMOVUPS.Z 64(R10), K4, Z1
-	VMOVUPS   Z1, K4, 64(R11)
-	ADDQ      BX, DX
-	ADDQ      R9, AX
-	DECQ      SI
-	JNZ       row16
+	CMPQ       R12, R8
+	JGT        panel17
+	PREFETCHT0 (R10)(BX*8)
+	PREFETCHT0 64(R10)(BX*8)
+	VMOVUPS.Z  (R10), K3, Z0
+	VMOVUPS    Z0, K3, (R11)
+	VMOVUPS.Z  64(R10), K4, Z1
+	VMOVUPS    Z1, K4, 64(R11)
+	ADDQ       BX, DX
+	ADDQ       R9, AX
+	DECQ       SI
+	JNZ        row16
 
 end19:
 	VZEROUPPER
@@ -861,7 +867,7 @@ end22:
 	RET
 
 // func copyPanels1AVX2(dst *float32, stride int, src *float32, lds int, k int, width int, pw int)
-// Requires: AVX, CMOV
+// Requires: AVX, CMOV, MMX+
 TEXT ·copyPanels1AVX2(SB), NOSPLIT, $0-56
 	MOVQ    dst+0(FP), AX
 	MOVQ    stride+8(FP), CX
@@ -919,6 +925,7 @@ row34:
 	JMP  more36
 
 panel35:
+	PREFETCHT0 (R10)(BX*8)
 	VMASKMOVPS (R10), Y2, Y0
 	VMOVUPS    Y0, (R11)
 	ADDQ       R9, R10
@@ -928,6 +935,7 @@ panel35:
 more36:
 	CMPQ       R12, R8
 	JGT        panel35
+	PREFETCHT0 (R10)(BX*8)
 	VMASKMOVPS (R10), Y4, Y0
 	VMOVUPS    Y0, (R11)
 	ADDQ       BX, DX
@@ -950,6 +958,7 @@ row38:
 	JMP  more40
 
 panel39:
+	PREFETCHT0 (R10)(BX*8)
 	VMASKMOVPS (R10), Y2, Y0
 	VMASKMOVPS Y0, Y2, (R11)
 	ADDQ       R9, R10
@@ -959,6 +968,7 @@ panel39:
 more40:
 	CMPQ       R12, R8
 	JGT        panel39
+	PREFETCHT0 (R10)(BX*8)
 	VMASKMOVPS (R10), Y4, Y0
 	VMASKMOVPS Y0, Y4, (R11)
 	ADDQ       BX, DX
@@ -971,7 +981,7 @@ end41:
 	RET
 
 // func copyPanels2AVX2(dst *float32, stride int, src *float32, lds int, k int, width int, pw int)
-// Requires: AVX, CMOV
+// Requires: AVX, CMOV, MMX+
 TEXT ·copyPanels2AVX2(SB), NOSPLIT, $0-56
 	MOVQ    dst+0(FP), AX
 	MOVQ    stride+8(FP), CX
@@ -1050,6 +1060,7 @@ row44:
 	JMP  more46
 
 panel45:
+	PREFETCHT0 (R10)(BX*8)
 	VMASKMOVPS (R10), Y2, Y0
 	VMOVUPS    Y0, (R11)
 	VMASKMOVPS 32(R10), Y3, Y1
@@ -1061,6 +1072,7 @@ panel45:
 more46:
 	CMPQ       R12, R8
 	JGT        panel45
+	PREFETCHT0 (R10)(BX*8)
 	VMASKMOVPS (R10), Y4, Y0
 	VMASKMOVPS Y0, Y4, (R11)
 	VMASKMOVPS 32(R10), Y5, Y1

@@ -24,7 +24,7 @@ func avx512Tile() tileTable {
 
 func avx2Tile() tileTable {
 	return tileTable{
-		rows: 6, cols: 16, lanes: 8,
+		rows: 6, cols: 16, lanes: 8, keepsB: true,
 		packed: []func(int, *float32, *float32, *float32, int, int, bool){nil,
 			gemmPacked1x16AVX2, gemmPacked2x16AVX2, gemmPacked3x16AVX2,
 			gemmPacked4x16AVX2, gemmPacked5x16AVX2, gemmPacked6x16AVX2},

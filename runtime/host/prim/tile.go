@@ -4,8 +4,9 @@ package prim
 // of its register tile, a micro-kernel for each number of rows, and the routines
 // that pack panels.
 type tileTable struct {
-	rows, cols int // of the register tile; cols is two vectors
-	lanes      int // floats in a vector
+	rows, cols int  // of the register tile; cols is two vectors
+	lanes      int  // floats in a vector
+	keepsB     bool // half the first-level cache holds a panel of B, which then stays there while panels of A pass by
 
 	// packed[r] multiplies an r x k panel [k][r] by a k x cols panel [k][cols] into
 	// r rows of c, of which it writes n columns; it adds to c if acc is set.

@@ -314,6 +314,10 @@ func (c *panelCopier) masks(n reg.GPVirtual, v int) []reg.Register {
 // copy moves one row of a panel: the lanes of the masks, but stores whole vectors if
 // over is set.
 func (c *panelCopier) copy(from, to reg.GPVirtual, masks []reg.Register, over bool) {
+	c.PREFETCHT0(memIdx(from, c.lds, 8, 0)) // rows are pages apart, where the processor doesn't look ahead by itself
+	if c.vectors == 2 && c.t.lanes == 16 {
+		c.PREFETCHT0(memIdx(from, c.lds, 8, 64))
+	}
 	for j, m := range masks {
 		v, src, dst := c.t.v[j], mem(from, 4*c.t.lanes*j), mem(to, 4*c.t.lanes*j)
 		if c.t.lanes == 16 {
