@@ -45,6 +45,9 @@ func (p *planner) visit(op *ir.Op) error {
 		for _, v := range op.Operands() {
 			p.demand(v)
 		}
+	case p.target.Lists && p.isWeight(op): // next to others of its kind
+		p.floating[op] = true
+		p.materialize(op.Result(0), nil)
 	case floats(op):
 		p.floating[op] = true
 		if g := p.latestOf(op); g != nil && p.welcome(op, g) {
@@ -62,6 +65,11 @@ func (p *planner) visit(op *ir.Op) error {
 		return op.Errorf("%s has no kernel", op.Name())
 	}
 	return nil
+}
+
+// isWeight reports whether an operation rounds an argument for products.
+func (p *planner) isWeight(op *ir.Op) bool {
+	return op.Is(blu.Cast) && op.Operand(0).Op() == nil && isNarrow(op.Result(0).Elem()) && p.needs.of(op.Result(0)).use == stored
 }
 
 // insert adds a group before another, or at the end.
@@ -143,13 +151,14 @@ func (p *planner) demandBefore(v *ir.Value, before *group) {
 	}
 }
 
-// joinLast adds a floating operation to the group made last for such operations, if they read the same tensors.
+// joinLast adds a floating operation to the group made last for such operations, if they read the same tensors; where what
+// reads different ones is launched together anyway, a number that both read is no reason.
 func (p *planner) joinLast(op *ir.Op) bool {
 	g := p.last
 	if g == nil || g.rank < len(p.groups)-1 {
 		return false
 	}
-	return p.join(op, g)
+	return p.joinAs(op, g, !p.target.Lists)
 }
 
 // materialize makes a loop over the elements of a floating value, or of a constant, before another group or at the end.
@@ -198,10 +207,15 @@ func (p *planner) tooEarly(op *ir.Op, g *group) bool {
 // join puts a floating operation into a group that has one of its operands, or reports that it can't be there. What is not
 // elementwise has none of its operands' atoms: a seed's say nothing of random numbers' shape.
 func (p *planner) join(op *ir.Op, g *group) bool {
+	return p.joinAs(op, g, true)
+}
+
+// joinAs is join; without expand only an operation of which the group has an operand as it is, not repeated.
+func (p *planner) joinAs(op *ir.Op, g *group, expand bool) bool {
 	if g.kind == single || !isElementwise(op) || p.tooEarly(op, g) {
 		return false
 	}
-	ds, ok := p.candidate(op, g)
+	ds, ok := p.candidate(op, g, expand)
 	if !ok {
 		return false
 	}
@@ -214,9 +228,9 @@ func (p *planner) join(op *ir.Op, g *group) bool {
 }
 
 // candidate is the atoms that an elementwise operation would have in a group: those of an operand that is there.
-func (p *planner) candidate(op *ir.Op, g *group) (dims, bool) {
-	for _, expand := range []bool{false, true} {
-		k := knower{p, g, expand, map[*ir.Op]bool{}}
+func (p *planner) candidate(op *ir.Op, g *group, expand bool) (dims, bool) {
+	for _, e := range []bool{false, true}[:1+bit(expand)] {
+		k := knower{p, g, e, map[*ir.Op]bool{}}
 		if ds, ok := k.operands(op); ok {
 			return ds, true
 		}

@@ -127,6 +127,10 @@ func (p *preparer) rewrite(op *ir.Op) []*ir.Value {
 	switch op.Def() {
 	case blu.CrossEntropy:
 		return p.crossEntropy(op)
+	case blu.SumSquares:
+		if p.target.Lists && !hasEmpty(op) {
+			return p.sumSquares(op)
+		}
 	case blu.Attention, blu.AttentionGrad:
 		if !hasEmpty(op) && !p.narrow(op) {
 			return nil
@@ -246,6 +250,46 @@ func (p *preparer) crossEntropyAt(logits, targets *ir.Value, ignore, from int64)
 		rows[i] = int64(i)
 	}
 	return []*ir.Value{b.ReduceSum(loss, rows), b.ReduceSum(b.CastTo(counts, stat), rows), b.Add(shift, log)}
+}
+
+// sumSquares is the sum of all squares of many tensors: of rows of each, independent of one another, and then of what all
+// rows gave.
+func (p *preparer) sumSquares(op *ir.Op) []*ir.Value {
+	b, y := p.b, op.Result(0)
+	var rows []*ir.Value
+	for _, x := range op.Operands() {
+		n := ir.NumElements(x.Shape())
+		width := p.rowOf(x.Shape())
+		x = b.CastTo(b.ReshapeTo(x, n/width, width), y.Elem())
+		rows = append(rows, b.ReduceSum(b.Mul(x, x), []int64{1}))
+	}
+	return []*ir.Value{b.ReduceSum(b.Concat(rows, 0), []int64{0})}
+}
+
+// rowOf is the length of rows that all elements of a tensor are cut into to be reduced: a block's, or else the longest that
+// a block can hold. It is more than one row if that can be: a single result would be no slice of the vector of all.
+func (p *preparer) rowOf(shape []int64) int64 {
+	n, last := ir.NumElements(shape), int64(1)
+	if len(shape) > 0 {
+		last = shape[len(shape)-1]
+	}
+	switch {
+	case n <= p.target.BlockElems:
+		rows := int64(2)
+		for rows < n && n%rows != 0 {
+			rows++
+		}
+		return max(n/rows, 1)
+	case n%p.target.BlockElems == 0:
+		return p.target.BlockElems
+	case last > 1 && last <= p.target.RowElems:
+		return last
+	}
+	width := p.target.BlockElems
+	for n%width != 0 {
+		width--
+	}
+	return width
 }
 
 // expSum is the sum of e^(x - shift) over the last dimension: one operation where rows are too long for a block and the

@@ -23,6 +23,9 @@ type Target struct {
 	// ScatterCols is the columns of a table that one grid point of a scatter fills.
 	ScatterCols int64
 
+	// Lists says that independent kernels next to each other are launched together: each may work on one tensor of many that
+	// are treated alike.
+	Lists bool
 	// LogitsElems is the most elements of logits that are in memory at once where a loss alone needs them; ClassifierRows is
 	// how many rows of them are computed at a time then.
 	LogitsElems, ClassifierRows int64
@@ -63,7 +66,7 @@ func CPU() Target {
 func CUDA() Target {
 	return Target{
 		Name:       "cuda",
-		BlockElems: 4096, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 512, PassElems: 16384, Panels: 512, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256,
+		BlockElems: 4096, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 512, PassElems: 16384, Panels: 512, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
 		LogitsElems: 1 << 28, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,

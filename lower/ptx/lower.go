@@ -29,6 +29,9 @@ const (
 // Run replaces every tile.kernel of a module of programs by ptx.kernels for the target, and copies by launches of kernels.
 func Run(c *ir.Context, module *ir.Op, o Options) error {
 	aligned := alignments(module)
+	if err := lists(c, module, aligned, o); err != nil {
+		return err
+	}
 	for op := range module.Body().Ops() {
 		if !op.Is(tile.Kernel) {
 			continue
@@ -76,6 +79,7 @@ type lowering struct {
 	kernel *ir.Op // tile.kernel
 	b      *ptx.Builder
 	layout
+	point *ir.Value // number of the block of threads; nil: that it has in the grid
 
 	index  map[*ir.Value]*ir.Value // indices as i32
 	blocks map[*ir.Value]*block
@@ -105,6 +109,7 @@ const maxParams = 500
 type reference struct {
 	base    *ir.Value // i64; nil where it is in the table
 	entry   int       // in the table
+	table   *ir.Value // the table, where it is not the kernel's
 	shape   []int64
 	strides []int64 // elements
 	elem    ir.Type
@@ -118,7 +123,11 @@ func (l *lowering) base(r *reference) *ir.Value {
 	if r.base != nil {
 		return r.base
 	}
-	return l.b.Load(l.table, l.c.I64(), 1, ptx.Access{Space: "global", Offset: 8 * r.entry})
+	table := l.table
+	if r.table != nil {
+		table = r.table
+	}
+	return l.b.Load(table, l.c.I64(), 1, ptx.Access{Space: "global", Offset: 8 * r.entry})
 }
 
 func newReference(base *ir.Value, t *ir.MemRefType, align int64) *reference {
@@ -127,10 +136,7 @@ func newReference(base *ir.Value, t *ir.MemRefType, align int64) *reference {
 }
 
 func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
-	l := &lowering{
-		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
-		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
-	}
+	l := newLowering(c, kernel)
 	if err := l.checkSizes(); err != nil {
 		return err
 	}
@@ -185,15 +191,30 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 	return nil
 }
 
-// checkSizes refuses what 32-bit indices can't address.
-func (l *lowering) checkSizes() error {
+func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
+	return &lowering{
+		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
+	}
+}
+
+// gridBlocks is the number of a kernel's grid points.
+func gridBlocks(kernel *ir.Op) (int64, error) {
 	blocks := int64(1)
-	grid, steps := l.kernel.Attrs().Ints("grid"), l.kernel.Attrs().Ints("steps")
+	grid, steps := kernel.Attrs().Ints("grid"), kernel.Attrs().Ints("steps")
 	for i, n := range grid {
 		blocks *= (n + steps[i] - 1) / steps[i]
 		if n >= 1<<31 || blocks >= 1<<31 {
-			return l.kernel.Errorf("a grid of %v in steps of %v has more points than the target can count", grid, steps)
+			return 0, kernel.Errorf("a grid of %v in steps of %v has more points than the target can count", grid, steps)
 		}
+	}
+	return blocks, nil
+}
+
+// checkSizes refuses what 32-bit indices can't address.
+func (l *lowering) checkSizes() error {
+	if _, err := gridBlocks(l.kernel); err != nil {
+		return err
 	}
 	ins, outs := tile.Refs(l.kernel)
 	for _, v := range append(ins, outs...) {
@@ -261,15 +282,13 @@ func (l *lowering) place() {
 	l.row0, l.col0 = b.MulI(l.trow, l.vr), b.MulI(l.tcol, l.v)
 	grid, steps := l.kernel.Attrs().Ints("grid"), l.kernel.Attrs().Ints("steps")
 	axes := tile.Axes(l.kernel)
-	blocks := int64(max(1, l.parts))
-	var point *ir.Value
+	point := l.point
 	if l.part = b.I32(0); l.parts > 1 {
 		point = b.Special("ctaid.x")
 		l.part, point = b.RemI(point, l.parts), b.DivI(point, l.parts)
 	}
 	for i := len(grid) - 1; i >= 0; i-- {
 		n := (grid[i] + steps[i] - 1) / steps[i]
-		blocks *= n
 		if n <= 1 {
 			l.index[axes[i]] = b.I32(0)
 			continue
@@ -280,7 +299,6 @@ func (l *lowering) place() {
 		l.index[axes[i]] = b.MulI(b.RemI(point, int(n)), int(steps[i]))
 		point = b.DivI(point, int(n))
 	}
-	b.Kernel.SetAttr(BlocksAttr, l.c.Int64(blocks))
 }
 
 // finish says on the kernel what a launch needs to know.
@@ -293,6 +311,8 @@ func (l *lowering) finish() {
 	}
 	k.SetAttr(RefsAttr, l.c.Array(types...))
 	k.SetAttr(OutsAttr, l.c.Int64(int64(len(outs))))
+	blocks, _ := gridBlocks(l.kernel) // that there are not too many was checked
+	k.SetAttr(BlocksAttr, l.c.Int64(blocks*int64(max(1, l.parts))))
 	if l.shared > 0 {
 		k.SetAttr("shared", l.c.Int64(l.shared))
 	}
