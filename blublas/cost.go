@@ -23,8 +23,11 @@ func (g Gemm) Cost(d Device) Cost {
 	math1 := steps * g.stepCycles(d) / d.Clock
 	feed1 := steps * float64((g.BM+g.BN)*g.BK*size*planes) / (d.L2Bandwidth / float64(d.SMs))
 	epilogue := float64(g.BM*g.BN) / 32 / d.Clock
-	if g.Unit == WGMMA && g.Epilogue.Reads > 0 && g.rowsPerConsumer()*g.BN/128 > 128 {
-		math1 *= 1.15 // no registers to read ahead in
+	if g.Unit == WGMMA && g.SplitK == 1 && g.Epilogue.Reads > 0 {
+		epilogue *= 5 // waits for memory; measured 3 us for 128 x 256
+		if g.rowsPerConsumer()*g.BN/128 > 128 {
+			math1 *= 1.3 // no registers to read ahead in
+		}
 	}
 	waves := math.Ceil(tiles / float64(d.SMs))
 	body := waves * max(math1, feed1)
