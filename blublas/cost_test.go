@@ -66,7 +66,9 @@ func (m measured) gemm(t *testing.T) Gemm {
 func TestCostChoosesWell(t *testing.T) {
 	raw, err := os.ReadFile("../bench/results/gemm-2026-11-29.json")
 	require.NoError(t, err)
-	var file struct{ Runs []struct{ Results []measured } }
+	var file struct {
+		Runs []struct{ Results []measured }
+	}
 	require.NoError(t, json.Unmarshal(raw, &file))
 	type pair struct{ predicted, millis float64 }
 	cases := map[string][]pair{}
