@@ -6,16 +6,17 @@
   data         data parallelism, plain and with the optimizer's state shared (ZeRO-1): tokens a second, scaling, memory
   context      one sequence shared by the ranks: tokens a second and memory, and the losses of one rank
   checkpoints  how long training waits for checkpoints that are written beside it, and when they are complete
-  resume       a run of all ranks that goes on with one: the same losses
+  resume       a run of all ranks that goes on with one: the same losses, and the same bits as from a checkpoint that one rank had saved
   death        a rank is killed: how long until the others say so and have ended
 
-DIR of --bin has bluc and blurun, that of --models gpt2.blu; FILE is a token file. Every result is a line of JSON in
+DIR of --bin has bluc, blurun and (test/cluster's) join, that of --models gpt2.blu; FILE is a token file. Every result is a line of JSON in
 OUT/cluster-PART.jsonl as soon as there is one; a table of them is printed last. What is late or fails is left out and said.
 PyTorch is DistributedDataParallel with torch.compile for data, its context_parallel (ring) and an exchange of heads (ulysses) without
 torch.compile for context, and torch.distributed.checkpoint.async_save. Memory is what is in use on the first GPU, as the driver
 says. --target cpu --size small --compile 0 tries all of it without GPUs.
 """
 import argparse
+import filecmp
 import json
 import math
 import os
@@ -530,22 +531,28 @@ def resume(b):
     half = os.path.join(b.folder, "half")
     os.mkdir(half)
     shutil.move(os.path.join(at, "step-00000003"), half)
-    rest = b.attempt("blurun", "rest", lambda: b.train("one", 1, "--steps", "6", "--checkpoint-dir", half, "--resume", "--accumulate", str(n)))
-    if not rest:
+    joined = os.path.join(b.folder, "joined")
+    b.attempt("blurun", "join", lambda: b.command(os.path.join(b.o.bin, "join"), os.path.join(half, "step-00000003"), joined))
+    runs = [b.attempt("blurun", f"rest of {os.path.basename(d)}", lambda: b.train("one", 1, "--steps", "6", "--checkpoint-dir", d, "--resume", "--accumulate", str(n))) for d in (half, joined)]
+    if not runs[0]:
         return
-    if [r["step"] for r in rest[0]] != [4, 5, 6]:
-        b.fail("blurun", "rest", f"steps {[r['step'] for r in rest[0]]} instead of 4 to 6")
+    rest = runs[0][0]
+    if [r["step"] for r in rest] != [4, 5, 6]:
+        b.fail("blurun", "rest of half", f"steps {[r['step'] for r in rest]} instead of 4 to 6")
         return
+    # What one rank makes of the shards, and of the same state in one file: the same bits after three more steps.
+    same = bool(runs[1]) and filecmp.cmp(*(os.path.join(d, "step-00000006", "rank-00000.safetensors") for d in (half, joined)), shallow=False)
     limit = {"fp32": 1e-5, "fp32-strict": 1e-5, "tf32": 1e-3, "bf16": 5e-3}[b.o.precisions[0]]
-    first, d = difference(rest[0][:1], whole[0][3:4]), difference(rest[0], whole[0][3:])
-    b.failures += not d <= limit
-    b.keep("blurun", "resume", precision=b.o.precisions[0], first_difference=first, difference=d, limit=limit, losses=[r["loss"] for r in rest[0]], whole=[r["loss"] for r in whole[0]])
+    first, d = difference(rest[:1], whole[0][3:4]), difference(rest, whole[0][3:])
+    b.failures += not d <= limit or not same
+    b.keep("blurun", "resume", precision=b.o.precisions[0], same_bits=same, first_difference=first, difference=d, limit=limit, losses=[r["loss"] for r in rest], whole=[r["loss"] for r in whole[0]])
 
 
 def resume_table(b):
     r = b.find("blurun", "resume")
     if r:
-        b.say(f"{r['precision']}, ZeRO-1 on {b.o.ranks} ranks for 3 steps, then 1 rank: the first loss differs by {r['first_difference']:.1e}, that of steps 4 to 6 by {r['difference']:.1e} of {r['limit']:.0e}{'' if r['difference'] <= r['limit'] else ' BEYOND'}")
+        b.say(f"{r['precision']}, ZeRO-1 on {b.o.ranks} ranks for 3 steps, then 1 rank: the first loss differs by {r['first_difference']:.1e}, those of steps 4 to 6 by "
+              f"{r['difference']:.1e} of {r['limit']:.0e}{'' if r['difference'] <= r['limit'] else ' BEYOND'}; from shards and from one file {'the same bits' if r['same_bits'] else 'OTHER BITS'}")
 
 
 # death
@@ -611,7 +618,7 @@ tables = {"exchange": exchange_table, "data": data_table, "context": context_tab
 def options():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("parts", nargs="+", choices=list(measure), metavar="PART", help="what to measure: " + ", ".join(measure))
-    a.add_argument("--bin", required=True, help="folder of bluc and blurun")
+    a.add_argument("--bin", required=True, help="folder of bluc, blurun and join")
     a.add_argument("--models", required=True, help="folder of gpt2.blu")
     a.add_argument("--tokens", required=True, help="file of tokens")
     a.add_argument("--out", required=True, help="folder for results and logs")

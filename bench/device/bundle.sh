@@ -10,7 +10,7 @@ rm -rf "$stage"
 mkdir -p "$stage/bin" "$stage/models" "$stage/bench/cluster" "$out"
 export CGO_ENABLED=0 GOOS=linux GOARCH=amd64
 
-for program in cmd/bluc cmd/blurun bench/gemm bench/attention bench/elementwise test/cluster/job; do
+for program in cmd/bluc cmd/blurun bench/gemm bench/attention bench/elementwise test/cluster/job test/cluster/join; do
     $GO build -trimpath -ldflags="-s -w" -o "$stage/bin/$(basename $program)" "./$program"
 done
 $GO test -c -trimpath -ldflags="-s -w" -o "$stage/bin/instructions.test" ./test/gpu/instructions
