@@ -12,15 +12,16 @@ type Epilogue struct {
 	Params []string // pointers that the kernel gets for it
 	// Fetch reads what is read where results are stored, so that it is on its way before the first one is; nil: nothing is
 	// read. Reads is how many registers it takes for each element of a point.
-	Fetch func(p *Point)
-	Reads int
-	Sums  bool // it sums columns
+	Fetch  func(p *Point)
+	Reads  int
+	Sums   bool // it sums columns
+	Ragged bool // it gets 4 elements at a time of whatever rows; not all of a row's last ones may be there, see Point.Holds
 	// Apply is called for every few consecutive elements of a row.
 	Apply func(p *Point, acc []*ir.Value)
 }
 
-// Point is a few consecutive elements of one row, in the hands of one thread: 4 where rows are multiples of 4 elements,
-// else 1; 2 or 1 on tensor cores before Hopper.
+// Point is a few consecutive elements of one row, in the hands of one thread: 4 where rows are multiples of 4 elements or the
+// epilogue is Ragged, else 1; 2 or 1 on tensor cores before Hopper.
 type Point struct {
 	B      *ptx.Builder
 	part   *part
@@ -158,6 +159,19 @@ func (p *Point) Inside(row, col bool) *ir.Value {
 	}
 	return nil
 }
+
+// Holds says whether element i of a point is in the matrix where its first one is; nil where it is sure to be.
+func (p *Point) Holds(i int) *ir.Value {
+	t := p.part
+	if i == 0 || t.n%t.width == 0 {
+		return nil
+	}
+	return p.Once(holds{i}, false, true, func() []*ir.Value {
+		return []*ir.Value{p.B.Compare("lo", p.B.AddI(t.col, p.dCol+i), p.B.I32(t.n))}
+	})[0]
+}
+
+type holds struct{ i int }
 
 func (t *part) point(dRow, dCol int, inside *ir.Value) *Point {
 	return &Point{B: t.b, part: t, dRow: dRow, dCol: dCol, inside: inside, ready: map[int][]*ir.Value{}}

@@ -66,7 +66,7 @@ func (w *wgmma) ahead(e Epilogue) int {
 
 // pointWidth is how many elements of a row the epilogue gets at a time.
 func (g Gemm) pointWidth() int {
-	if g.N%4 == 0 {
+	if g.N%4 == 0 || g.Epilogue.Ragged && g.SplitK == 1 {
 		return 4
 	}
 	return 1

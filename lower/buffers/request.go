@@ -242,19 +242,54 @@ func (f *function) placeLaunch(op *ir.Op) {
 	}
 }
 
-// rowBytes is what rows of 16-bit operands of products start at multiples of: units that multiply read as much at a time.
+// rowBytes is what rows of a product's operands and results start at multiples of: units move as much at a time.
 const rowBytes = 16
 
-// roomy is new memory for a result. Rows that a product reads are made longer where they aren't multiples of rowBytes.
+// roomy is new memory for a result. Rows are made longer where they aren't multiples of rowBytes: 16-bit ones that a product
+// reads, and those that a product writes and only launches read.
 func (f *function) roomy(v *ir.Value, at int, loc *ir.Location) *place {
 	shape := v.Shape()
 	size, last := ir.ByteSize(v.Elem()), len(shape)-1
-	if size != 2 || last < 1 || shape[last]*size%rowBytes == 0 || !f.multiplied(v) {
+	if last < 1 || shape[last]*size%rowBytes == 0 || !(size == 2 && f.multiplied(v) || size == 4 && f.product(v) && launchesOnly(v)) {
 		return whole(f.fresh(v.Type(), at, loc), shape)
 	}
-	longer := slices.Clone(shape)
-	longer[last] = (shape[last]*size + rowBytes - 1) / rowBytes * rowBytes / size
+	longer := lengthened(shape, size)
 	return whole(f.fresh(f.ctx.Tensor(longer, v.Elem()), at, loc), longer).slice(make([]int64, len(shape)), shape, nil)
+}
+
+// lengthened is a shape whose rows are multiples of rowBytes.
+func lengthened(shape []int64, size int64) []int64 {
+	longer, last := slices.Clone(shape), len(shape)-1
+	longer[last] = (shape[last]*size + rowBytes - 1) / rowBytes * rowBytes / size
+	return longer
+}
+
+// product reports whether a value is what a product is stored as.
+func (f *function) product(v *ir.Value) bool {
+	op := v.Op()
+	if op == nil || op.Name() != "tile.launch" || f.kernel(op) == nil {
+		return false
+	}
+	for k := range f.kernel(op).Body().Ops() {
+		if k.Name() == "tile.contract" {
+			return v.Shape()[len(v.Shape())-1] >= longRow
+		}
+	}
+	return false
+}
+
+// longRow is how many elements make it worth while to have rows start well.
+const longRow = 32
+
+// launchesOnly reports whether a value is read by launches as it lies, or transposed.
+func launchesOnly(v *ir.Value) bool {
+	for u := range v.Uses() {
+		op := u.Owner()
+		if op.Name() != "tile.launch" && !(op.Name() == "blu.transpose" && launchesOnly(op.Result(0))) {
+			return false
+		}
+	}
+	return true
 }
 
 // multiplied reports whether a value, or what views make of it, is an operand of a product.
@@ -284,12 +319,22 @@ func (f *function) inherit(launch *ir.Op, i int, taken map[*root]bool) *place {
 		if p.root.space != mem.Arena || taken[p.root] || p.root.Last > f.index[launch] || f.readTwice(launch, p.root) {
 			continue
 		}
-		if o.Type() == v.Type() && p.same(whole(p.root, v.Shape())) && share.Allowed(f.kernel(launch), k, launch.NumOperands()+i) {
+		if o.Type() == v.Type() && fills(p, v) && share.Allowed(f.kernel(launch), k, launch.NumOperands()+i) {
 			taken[p.root] = true
 			return p
 		}
 	}
 	return nil
+}
+
+// fills reports whether a place of a value's shape is all of its root, but for what makes its rows longer, which launches don't mind.
+func fills(p *place, v *ir.Value) bool {
+	if p.same(whole(p.root, v.Shape())) {
+		return true
+	}
+	size := ir.ByteSize(v.Elem())
+	return len(v.Shape()) > 1 && launchesOnly(v) && slices.Equal(p.root.typ.Shape, lengthened(v.Shape(), size)) &&
+		p.same(whole(p.root, p.root.typ.Shape).slice(make([]int64, len(v.Shape())), v.Shape(), nil))
 }
 
 // readTwice reports whether more than one operand of a launch lies in the root.

@@ -224,7 +224,7 @@ func (m *match) epilogue() bool {
 			stores = true
 		}
 	}
-	m.g.Epilogue = blublas.Epilogue{Reads: len(fetched), Sums: len(m.sums) > 0, Apply: m.apply, Fetch: func(p *blublas.Point) {
+	m.g.Epilogue = blublas.Epilogue{Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Apply: m.apply, Fetch: func(p *blublas.Point) {
 		for _, op := range fetched {
 			m.load(p, op)
 		}
@@ -233,6 +233,17 @@ func (m *match) epilogue() bool {
 		m.g.Epilogue.Params = append(m.g.Epilogue.Params, fmt.Sprint("ref.", i))
 	}
 	return stores
+}
+
+// ragged reports whether all that is read and written in whole rows may be moved 4 elements at a time, though rows are no multiples
+// of 4 elements: what follows a row is between it and the next.
+func (m *match) ragged() bool {
+	for _, v := range m.views {
+		if v.whole && m.together(v, 4) < 4 {
+			return false
+		}
+	}
+	return m.g.N%4 != 0 && m.g.N > 4
 }
 
 // param is the number of a reference among the epilogue's parameters.

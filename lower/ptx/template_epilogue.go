@@ -1,6 +1,8 @@
 package ptx
 
 import (
+	"slices"
+
 	"blutrain/blublas"
 	"blutrain/dialects/ptx"
 	"blutrain/dialects/tile"
@@ -100,7 +102,8 @@ func onlyRounded(v *ir.Value) bool {
 	return true
 }
 
-// load reads a point's elements, once for all points that share them.
+// load reads a point's elements, once for all points that share them. Rows of a matrix are as long in memory as points are, or
+// longer; a single row may end where it does.
 func (m *match) load(p *blublas.Point, op *ir.Op) []*ir.Value {
 	m.l.b = p.B
 	v := m.views[op]
@@ -111,31 +114,52 @@ func (m *match) load(p *blublas.Point, op *ir.Op) []*ir.Value {
 		if v.Col == 0 {
 			n = 1
 		}
+		step, ragged := m.together(v, n), p.Holds(n-1) != nil && v.Row == 0
+		if ragged {
+			step = 1
+		}
 		var xs []*ir.Value
-		for step := m.together(v, n); len(xs) < n; {
-			xs = append(xs, m.l.read(at, shift+len(xs)*v.Col, v.elem, step, when)...)
+		for len(xs) < n {
+			in := when
+			if ragged {
+				in = m.l.both(when, p.Holds(len(xs)))
+			}
+			xs = append(xs, m.l.read(at, shift+len(xs)*v.Col, v.elem, step, in)...)
 		}
 		return xs
 	})
 }
 
-// store writes a point's elements.
+// store writes a point's elements: where not all are there, one at a time.
 func (m *match) store(p *blublas.Point, op *ir.Op, xs []*ir.Value) {
 	v := m.views[op]
 	at, shift := m.at(p, v)
-	when := p.Inside(true, true)
 	n := p.Width()
-	for i, step := 0, m.together(v, n); i < n; i += step {
-		part := xs[:1]
-		if len(xs) > 1 {
-			part = xs[i : i+step]
-		} else if step > 1 {
-			part = make([]*ir.Value, step)
-			for k := range part {
-				part[k] = xs[0]
-			}
-		}
-		m.l.write(at, shift+i*v.Col, part, when)
+	if len(xs) == 1 {
+		xs = slices.Repeat(xs, n)
+	}
+	whole, row := p.Holds(n-1), p.Inside(true, false)
+	if whole == nil {
+		m.write(v, at, shift, xs, m.together(v, n), p.Inside(true, true))
+		return
+	}
+	m.write(v, at, shift, xs, m.together(v, n), m.l.both(row, whole))
+	for i := range n - 1 {
+		in := p.Once(partly{i}, false, true, func() []*ir.Value {
+			there := p.Inside(false, true)
+			return []*ir.Value{m.l.both(m.l.both(there, p.Holds(i)), p.B.Unary(ptx.Not, whole))}
+		})[0]
+		m.write(v, at, shift+i*v.Col, xs[i:i+1], 1, m.l.both(row, in))
+	}
+}
+
+// partly is the key for whether a point has its element i, but not all.
+type partly struct{ i int }
+
+// write writes elements next to each other, some at a time.
+func (m *match) write(v view, at *ir.Value, shift int, xs []*ir.Value, step int, when *ir.Value) {
+	for i := 0; i < len(xs); i += step {
+		m.l.write(at, shift+i*v.Col, xs[i:i+step], when)
 	}
 }
 
