@@ -15,7 +15,7 @@ func TestCasesCompile(t *testing.T) {
 		moved := int64(0)
 		for _, k := range f.kernels {
 			require.Positive(t, k.threads, k.name)
-			require.Contains(t, string(k.text), k.name[:3])
+			require.Contains(t, string(k.text), ".entry "+k.entry+"(")
 			for _, n := range k.refs {
 				moved += n
 			}

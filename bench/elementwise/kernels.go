@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -27,7 +28,7 @@ type function struct {
 
 // kernel is a kernel's text and what it is launched with.
 type kernel struct {
-	name                    string
+	name, entry             string // in the program, in the text
 	text                    []byte
 	threads, blocks, shared int
 	refs                    []int64 // bytes of each reference
@@ -97,7 +98,7 @@ func lowered(c *ir.Context, module *ir.Op, name string) (*kernel, error) {
 		return nil, err
 	}
 	k := &kernel{
-		name: name, text: text, threads: int(a.IntOr("threads", 0)), blocks: int(a.IntOr(lowerptx.BlocksAttr, 1)), shared: int(a.IntOr("shared", 0)),
+		name: name, entry: ptx.EntryName(op), text: text, threads: int(a.IntOr("threads", 0)), blocks: int(a.IntOr(lowerptx.BlocksAttr, 1)), shared: int(a.IntOr("shared", 0)),
 		errors: op.Attr(lowerptx.ErrorsAttr) != nil, workspace: a.IntOr(lowerptx.WorkspaceAttr, 0),
 	}
 	ins, outs := tile.Refs(original)
@@ -108,13 +109,14 @@ func lowered(c *ir.Context, module *ir.Op, name string) (*kernel, error) {
 }
 
 // time runs a kernel on memory of its own, filled with normal numbers.
-func (b *bench) time(k *kernel) ([]float64, error) {
-	f, err := b.gpu.LoadText(k.name+timed, k.text, k.shared)
+func (b *bench) time(k *kernel) (ms []float64, err error) {
+	f, err := b.gpu.LoadText(k.entry, k.text, k.shared)
 	if err != nil {
 		return nil, err
 	}
 	run := gpu.Run{F: f, Config: cuda.Config{Grid: k.blocks, Threads: k.threads, Shared: k.shared}}
 	var owned []cuda.Pointer
+	defer func() { err = errors.Join(err, b.gpu.Free(owned...)) }()
 	give := func(n int64, fill []byte) error {
 		p, err := b.gpu.Ctx.Alloc(n)
 		if err != nil {
@@ -140,11 +142,7 @@ func (b *bench) time(k *kernel) ([]float64, error) {
 			return nil, err
 		}
 	}
-	ms, err := b.gpu.Time([]gpu.Run{run}, b.reps)
-	if err != nil {
-		return nil, err
-	}
-	return ms, b.gpu.Free(owned...)
+	return b.gpu.Time([]gpu.Run{run}, b.reps)
 }
 
 // fill writes a pattern again and again.

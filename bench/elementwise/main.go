@@ -9,6 +9,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -64,18 +65,20 @@ func (b *bench) run() error {
 		return err
 	}
 	fmt.Printf("%s\n%-28s %10s %10s %8s %8s  %s\n", b.gpu.Ctx.Device.Name, "function", "us", "copy us", "TB/s", "percent", "kernels")
+	var failed []error
 	for _, cols := range []int{768, 3072} {
 		for _, c := range cases() {
 			name := fmt.Sprintf("%s %dx%d", c.name, rows, cols)
 			if !b.wanted(name) {
 				continue
 			}
-			if err := b.measure(name, c.text(rows, cols)); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+			if err := b.measure(name, c.text(rows, cols)); err != nil { // the others may still be measured
+				fmt.Printf("%-28s %v\n", name, err)
+				failed = append(failed, fmt.Errorf("%s: %w", name, err))
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (b *bench) wanted(name string) bool {
