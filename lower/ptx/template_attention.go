@@ -19,8 +19,8 @@ const referenceModule = "reference"
 
 // attentionPrecisions is how the template computes attention at each precision. Three tf32 products, added up as float32, keep
 // the promise of fp32, and so do three of float16 planes where they hold
-// the numbers (attentionWays). fp32-strict is what is missing: no tensor core multiplies float32.
-var attentionPrecisions = map[string]blublas.Precision{"fp32": blublas.TF32x3, "tf32": blublas.TF32, "bf16": blublas.BF16}
+// the numbers (attentionWays). fp32-strict has kernels of its own (attentionSIMT).
+var attentionPrecisions = map[string]blublas.Precision{"fp32": blublas.TF32x3, "tf32": blublas.TF32, "bf16": blublas.BF16, "fp32-strict": blublas.FP32Strict}
 
 // attention lowers a kernel that is attention, or its gradient, by the template, or reports that it should be lowered
 // otherwise. What a kernel computes is told by its reference, a single operation: its loops tell only how.
@@ -32,6 +32,9 @@ func attention(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, er
 	a, ok := describe(op, kernel, o.Target, align)
 	if !ok {
 		return false, nil
+	}
+	if a.Precision == blublas.FP32Strict {
+		return attentionSIMT(c, kernel, op, a)
 	}
 	d := blublas.DeviceFor(o.Target)
 	ins, outs := tile.Refs(kernel)
