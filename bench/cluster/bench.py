@@ -233,11 +233,11 @@ class Bench:
         ranked = ["--nproc-per-node", str(ranks)] if ranks > 1 else []
         return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked)
 
-    def bench(self, name, ranks, steps):
-        """blurun bench: its result, with the device's memory."""
-        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(steps + 2), "--json"))
+    def bench(self, name, ranks, warm, steps):
+        """blurun bench: its result, with the device's memory. One more step comes before those that warm up."""
+        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json"))
         r = json.loads(text)
-        millis = sorted(r["step_ms"][2:])
+        millis = sorted(r["step_ms"][warm:])
         return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak}
 
     def train(self, name, ranks, *args):
@@ -372,7 +372,7 @@ def data(b):
     for p in b.o.precisions:
         for what in (f"{p} 1", f"{p} dp", f"{p} zero"):
             ranks = 1 if what.endswith(" 1") else n
-            r = b.attempt("blurun", what, lambda: b.bench(what, ranks, b.o.steps))
+            r = b.attempt("blurun", what, lambda: b.bench(what, ranks, 2, b.o.steps))
             if r:
                 b.keep("blurun", what, tokens_per_s=rate(ranks, r), **r)
 
@@ -416,7 +416,7 @@ def contexts(b):
     for i, length in enumerate(b.size["lengths"]):
         for p in b.o.precisions:
             if p == "bf16" or p == "fp32" and i == 0 or b.o.target == "cpu":
-                for way in ("one", "ring", "ulysses"):
+                for way in ("ring", "ulysses", "one"):
                     yield f"{p} {length} {way}", p, length, way
 
 
@@ -432,19 +432,23 @@ def context(b):
         if way != "ulysses" or heads % n == 0:
             b.compile(f"losses {way}", precision="fp32", batch=1, tokens=shortest, settings={"L": 2, "LR": 1e-3}, **how(way))
     b.everything_compiled()
+    contexts_of(b, [r for r in runs if r[2] != b.size["lengths"][-1]], 2, 5)
+    losses(b, n)
+    contexts_of(b, [r for r in runs if r[2] == b.size["lengths"][-1]], 1, 2)  # seconds a step
+
+
+def contexts_of(b, runs, warm, steps):
+    """Times runs, blurun's before PyTorch's."""
+    n, questions, lengths = b.o.ranks, {}, {}
     for what, p, length, way in runs:
         if what not in b.compiled:
-            b.fail("blurun", what, f"{heads} heads can't be shared by {n} ranks")
+            b.fail("blurun", what, f"{b.size['torch']['heads']} heads can't be shared by {n} ranks")
             continue
-        r = b.attempt("blurun", what, lambda: b.bench(what, 1 if way == "one" else n, 5))
+        r = b.attempt("blurun", what, lambda: b.bench(what, 1 if way == "one" else n, warm, steps))
         if r:
             b.keep("blurun", what, tokens_per_s=1e3 * length / r["median_ms"], **r)
-    losses(b, n)
-    questions, lengths = {}, {}
-    for what, p, length, way in runs:
-        if what in b.compiled:
-            lengths[what] = length
-            questions[what] = b.question("context", 1 if way == "one" else n, precision=p, tokens=length, way=way, warm=2, steps=5)
+        lengths[what] = length
+        questions[what] = b.question("context", 1 if way == "one" else n, precision=p, tokens=length, way=way, warm=warm, steps=steps)
     b.torch(questions, 60, lambda what, r: b.keep("torch", what, tokens_per_s=1e3 * lengths[what] / r["median_ms"], **r))
 
 
