@@ -148,5 +148,13 @@ func (b *bench) run() error {
 			return fmt.Errorf("%s: %w", s, err)
 		}
 	}
+	for _, s := range simtShapes() {
+		if !b.wanted(s.String()) {
+			continue
+		}
+		if err := b.simt(s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
 	return nil
 }
