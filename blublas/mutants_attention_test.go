@@ -13,11 +13,26 @@ import (
 )
 
 // The kernels of attention without one of their barriers, waits or groups are reported, in a ring of two stages and in one
-// of three.
+// of three, of warps and of warpgroups.
 func TestAttentionMutants(t *testing.T) {
-	for _, block := range []AttentionBlock{{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, {Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}} {
-		a := Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: 120, Keys: 120, Features: 32, Causal: true, Scale: 0.2, Precision: BF16, Target: ptx.SM80, Block: block}
-		q := packed(1, 2, 120, 32)
+	groups := AttentionBlock{Tiles: 1, Columns: 64, Stages: 2, PerSM: 1, Consumers: 1}
+	held := groups
+	held.Held = true
+	for _, c := range []struct {
+		precision Precision
+		target    string
+		block     AttentionBlock
+		positions int
+	}{
+		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, 120},
+		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}, 120},
+		{BF16, ptx.SM90A, held, 250}, {FP16x3, ptx.SM90A, groups, 250},
+	} {
+		if testing.Short() && c.block.Consumers > 0 {
+			continue
+		}
+		a := Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: c.positions, Keys: c.positions, Features: 32, Causal: true, Scale: 0.2, Precision: c.precision, Target: c.target, Block: c.block}
+		q := packed(1, 2, c.positions, 32)
 		a.Q, a.K, a.V, a.O, a.DO, a.DQ, a.DK, a.DV = q, q, q, q, q, q, q, q
 		for number, kernel := range a.kernels(t) {
 			for n, m := range mutants(kernel.Op) {
@@ -25,6 +40,7 @@ func TestAttentionMutants(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s %d %s", kernel.Name, n, m.name), func(t *testing.T) {
+					t.Parallel()
 					e, all := a.prepare(rand.New(rand.NewPCG(1, 2))), a.kernels(t)
 					m.change(nth(all[number].Op, n))
 					var err error
