@@ -97,6 +97,12 @@ func prepare(t *testing.T, g Gemm, o Options) *emulated {
 	for _, s := range e.sides() {
 		e.operand(t, s, elem, func() float64 { return nearest(elem, r.NormFloat64()) })
 	}
+	if g.Guard != Always {
+		e.places["flag"] = e.memory.Alloc(4)
+		if g.Flags == 0 {
+			e.places["flag"].Write(0, binary.LittleEndian.AppendUint32(nil, uint32(g.Guard-WhenClear)))
+		}
+	}
 	for _, name := range g.Epilogue.Params {
 		elem, n := e.result(name)
 		e.places[name] = e.memory.Alloc(n * elemSize(elem))
@@ -436,6 +442,15 @@ func products() []product {
 			add(g, layout, backwardOptions, 200, g.BN+8, 4*g.BK+8)
 			add(g, layout, halfOptions, 1, 17, 8)
 		}
+	}
+	// Kernels that look at a guard before they do anything: of the float32 units they work through several tiles a block.
+	for _, g := range []Gemm{
+		{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM90A, BM: 128, BN: 256, BK: 16, Consumers: 2, SplitK: 1, Guard: WhenSet},
+		{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM90A, BM: 128, BN: 128, BK: 8, Consumers: 2, SplitK: 2, Guard: WhenSet},
+		{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1, Guard: WhenClear, Flags: 8},
+		{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 2, Guard: WhenClear, Flags: 8},
+	} {
+		add(g, "nt", plainOptions, 300, 530, 3*g.BK)
 	}
 	return append(all, batches()...)
 }

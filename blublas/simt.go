@@ -67,14 +67,21 @@ func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
 	s.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: g.Target, Threads: s.threads, BlocksPerSM: g.simtPerSM(), Shared: k.Shared}, types...)
 	k.Op = s.b.Kernel
 	args := k.Op.Body().Args()
-	work := func() {
-		s.prologue(args)
+	block := s.b.Special("ctaid.x")
+	work := func(number *ir.Value) {
+		s.prologue(args, number)
 		s.store(s.multiply(), args[2:])
 	}
 	if g.Guard == Always {
-		work()
-	} else {
-		s.b.If(s.b.Compare("ne", g.Guard.open(s.b, args, s.b.I32(1)), s.b.I32(0)), true, work, nil)
+		work(block)
+	} else { // few blocks, that it costs little to start them where they do nothing
+		tiles := s.b.I32(k.Grid)
+		k.Grid = min(k.Grid, d.SMs*g.simtPerSM())
+		s.b.For(block, g.Guard.open(s.b, args, tiles), s.b.I32(k.Grid), true, nil, func(number *ir.Value, _ []*ir.Value) []*ir.Value {
+			work(number)
+			s.b.Do(ptx.Sync, nil) // the next tile's first stage goes where this one's last was read
+			return nil
+		})
 	}
 	s.b.Do(ptx.Return, nil)
 	return k
@@ -89,10 +96,10 @@ func (g Gemm) simtPerSM() int {
 	return 1
 }
 
-func (s *simt) prologue(args []*ir.Value) {
+func (s *simt) prologue(args []*ir.Value, number *ir.Value) {
 	b := s.b
 	s.tid, s.shared = b.Special("tid.x"), b.SharedBase()
-	s.at = grid{s.Gemm, ceil(s.M, s.BM), ceil(s.N, s.BN), s.steps}.locate(b, b.Special("ctaid.x"))
+	s.at = grid{s.Gemm, ceil(s.M, s.BM), ceil(s.N, s.BN), s.steps}.locate(b, number)
 	s.sides[0] = s.newSide(s.A, s.M, s.BM, 0, s.at.row, s.matrixOf(b, s.at, args[0], 4, strideA))
 	s.sides[1] = s.newSide(s.B, s.N, s.BN, 4*s.BK*s.BM, s.at.col, s.matrixOf(b, s.at, args[1], 4, strideB))
 }
