@@ -45,7 +45,7 @@ type Gemm struct {
 	BM, BN    int     // a block's tile of C
 	BK        int     // depth of one stage
 	Stages    int     // of the shared-memory ring
-	Consumers int     // warpgroups that multiply (WGMMA)
+	Consumers int     // warpgroups that multiply (WGMMA, SIMT)
 	Pingpong  bool    // consumers take turns at whole tiles, so that one's epilogue runs beside the other's products
 	Cluster   int     // blocks along M that share B by multicast (WGMMA)
 	SplitK    int     // parts of K, summed in fixed order by a second kernel
@@ -153,8 +153,11 @@ func (g Gemm) Name() string {
 	layout := map[bool]string{false: "k", true: "m"}
 	name := fmt.Sprintf("gemm_%s_%s_%s%s_%dx%dx%d_p%d_%d_t%dx%dx%d_s%d", g.Precision, g.Unit, layout[g.A.MNMajor], layout[g.B.MNMajor],
 		g.M, g.N, g.K, g.A.Pitch, g.B.Pitch, g.BM, g.BN, g.BK, g.Stages)
-	if g.Unit == WGMMA {
+	switch g.Unit {
+	case WGMMA:
 		name += fmt.Sprintf("_w%d_c%d", g.Consumers, g.Cluster)
+	case SIMT:
+		name += fmt.Sprintf("_w%d", g.Consumers)
 	}
 	if g.Pingpong {
 		name += "_pp"
