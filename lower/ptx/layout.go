@@ -150,12 +150,10 @@ func vectors(kernel *ir.Op, align []int64, cols int) int {
 		if op.Is(tile.Store) {
 			ref = op.Operand(1)
 		}
-		strides, _ := mem.Layout(ref.Type().(*ir.MemRefType))
-		row, col := tile.Window(op)
-		if col < 0 || strides[col] != 1 || row >= 0 && strides[row]%4 != 0 && block.Shape()[0] > 1 || ref.Shape()[col]%4 != 0 && len(strides) > 1 {
-			score--
-		} else {
+		if _, col := tile.Window(op); evenRows(ref, col, block.Shape()[1]) {
 			score++
+		} else {
+			score--
 		}
 		return ir.Advance
 	})
@@ -163,4 +161,20 @@ func vectors(kernel *ir.Op, align []int64, cols int) int {
 		return 4
 	}
 	return 1
+}
+
+// evenRows reports whether columns are next to each other, and all rows of a reference start at multiples of 4 elements: in a
+// row of a number of columns that is none, most blocks must be whole.
+func evenRows(ref *ir.Value, col, block int64) bool {
+	strides, _ := mem.Layout(ref.Type().(*ir.MemRefType))
+	shape := ref.Shape()
+	if col < 0 || strides[col] != 1 || len(strides) > 1 && shape[col]%4 != 0 && shape[col] < 2*block {
+		return false
+	}
+	for d, s := range strides {
+		if int64(d) != col && shape[d] > 1 && s%4 != 0 {
+			return false
+		}
+	}
+	return true
 }
