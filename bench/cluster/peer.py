@@ -6,13 +6,20 @@ FILE holds questions, a JSON object a line. Rank 0 answers each on standard outp
 question that says "ranks": 1 is rank 0's alone; the others wait. Without a GPU the ranks are processes that use gloo.
 """
 import contextlib
+import ctypes
 import datetime
 import gc
 import json
 import os
 import shutil
+import signal
 import sys
 import time
+
+if __name__ == "__main__":  # ranks don't outlive torchrun, which starts them in sessions of their own (1: PR_SET_PDEATHSIG)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() == 1:
+        sys.exit(1)
 
 import torch
 import torch.distributed as dist
