@@ -58,12 +58,17 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 	group := func(consumers, columns, stages int, held bool) AttentionBlock {
 		return AttentionBlock{Tiles: 1, Columns: columns, Stages: stages, PerSM: 1, Consumers: consumers, Held: held}
 	}
+	ahead := func(consumers, columns, stages int, held bool) AttentionBlock {
+		b := group(consumers, columns, stages, held)
+		b.Ahead = true
+		return b
+	}
 	wide := a.Features > 64
 	switch {
 	case a.Precision == FP16x3 && kernel == AttentionForward && wide:
 		return []AttentionBlock{group(2, 64, 2, false)}
 	case a.Precision == FP16x3 && kernel == AttentionForward:
-		return []AttentionBlock{group(2, 64, 3, true), group(2, 64, 3, false), group(3, 64, 2, true)}
+		return []AttentionBlock{ahead(2, 64, 3, true), group(2, 64, 3, true), group(2, 64, 3, false), group(3, 64, 2, true)}
 	case a.Precision == FP16x3 && wide: // two tensors of rows, of columns, and their sums don't fit
 		return nil
 	case a.Precision == FP16x3 && kernel == AttentionGradQueries:
@@ -73,9 +78,9 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 	case a.Precision != BF16:
 		return nil
 	case kernel == AttentionForward && wide:
-		return []AttentionBlock{group(2, 128, 2, false), group(2, 64, 2, true)}
+		return []AttentionBlock{ahead(2, 128, 2, false), group(2, 128, 2, false), ahead(2, 64, 3, true)}
 	case kernel == AttentionForward:
-		return []AttentionBlock{group(2, 128, 3, true), group(3, 64, 3, true), group(3, 128, 2, true), group(2, 64, 4, true)}
+		return []AttentionBlock{ahead(2, 128, 3, true), ahead(3, 64, 4, true), group(2, 128, 3, true), group(3, 128, 2, true), ahead(2, 64, 4, true)}
 	case kernel == AttentionGradQueries && wide:
 		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 3, true)}
 	case kernel == AttentionGradQueries:
@@ -139,6 +144,7 @@ type AttentionBlock struct {
 
 	Consumers int  // warpgroups that multiply with wgmma, of 64 rows each, instead of warps; 0: mma
 	Held      bool // warpgroups hold the block's rows in registers
+	Ahead     bool // they begin the scores of the next columns before they weight those of the last (forward)
 }
 
 // rows is the rows of a block.
@@ -217,6 +223,9 @@ func (a Attention) name(what string) string {
 		a.Block.Warps, a.Block.Tiles, a.Block.Columns, a.Block.Stages)
 	if a.Block.Consumers > 0 {
 		s += fmt.Sprintf("g%d", a.Block.Consumers)
+		if a.Block.Ahead {
+			s += "a"
+		}
 	}
 	if a.Causal {
 		s += "_causal"

@@ -387,6 +387,9 @@ func (w *groups) columnBlocks(row *ir.Value, n int) (unmasked, end *ir.Value) {
 		unmasked, end = b.Min(b.DivI(least, c), unmasked), b.Min(b.DivI(b.AddI(most, c-1), c), end)
 	}
 	end = b.Select(w.idle(), b.I32(0), end)
+	if w.Block.Ahead { // the first is begun before the others
+		end = b.Binary(ptx.Max, end, b.I32(1))
+	}
 	return b.Min(unmasked, end), end
 }
 

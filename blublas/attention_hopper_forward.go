@@ -33,44 +33,165 @@ func asRunning(v []*ir.Value) running {
 func (w *groups) forwardTile(ring, rows slot) slot {
 	b := w.b
 	w.wait(rowsFull, rows)
-	queries := w.left(rows, 0)
+	f := &forwarding{groups: w, queries: w.left(rows, 0), head: w.keyHead(), scale: b.F32(w.scale())}
 	w.releaseHeld(rows)
-	head := w.keyHead()
-	scale := b.F32(w.scale())
 	if w.planes > 1 {
-		scale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), scale)
-	}
-	none := b.F32(math.Inf(-1))
-	state := running{[2]*ir.Value{none, none}, [2]*ir.Value{b.F32(0), b.F32(0)}, b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", w.Features/2).Result(0)}
-	step := func(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
-		return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
-			ring, state := slot{carried[0], carried[1]}, asRunning(carried[2:])
-			column := b.MulI(i, w.Block.Columns)
-			scale, values := scale, b.F32(1)
-			if w.planes > 1 {
-				scale = b.Binary(ptx.Mul, scale, w.scaleOf("k", head, column))
-				values = w.scaleOf("v", head, column)
-			}
-			keys, sums := w.scores(ring, 0), w.sums(ring, 1)
-			w.wait(full, ring)
-			b.Do(ptx.WGMMAFence, nil)
-			scores := w.quarters(w.complete(w.contract(queries, keys))[0])
-			if masked {
-				w.mask(scores, column, math.Inf(-1))
-			}
-			weights, shrink := w.update(&state, scores, scale)
-			state.sum = w.gather(weights, sums, state.sum, shrink, values)
-			w.release(empty, ring)
-			return append(w.after(ring, w.Block.Stages).values(), state.values()...)
-		}
+		f.scale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), f.scale)
 	}
 	_, all := w.columnBlocks(b.I32(0), w.rows.rows)
 	unmasked, end := w.columnBlocks(b.MulI(w.mine, 64), 64)
-	out := b.For(b.I32(0), unmasked, b.I32(1), true, append(ring.values(), state.values()...), step(false))
-	out = b.For(unmasked, end, b.I32(1), true, out, step(true))
+	none := b.F32(math.Inf(-1))
+	state := running{[2]*ir.Value{none, none}, [2]*ir.Value{b.F32(0), b.F32(0)}, b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", w.Features/2).Result(0)}
+	if w.Block.Ahead {
+		ring, state = f.ahead(ring, state, unmasked, end)
+	} else {
+		out := b.For(b.I32(0), unmasked, b.I32(1), true, append(ring.values(), state.values()...), f.step(false))
+		out = b.For(unmasked, end, b.I32(1), true, out, f.step(true))
+		ring, state = slot{out[0], out[1]}, asRunning(out[2:])
+	}
 	w.releaseRows(rows)
-	w.finishTile(asRunning(out[2:]))
-	return w.skip(end, all, slot{out[0], out[1]})
+	w.finishTile(state)
+	return w.skip(end, all, ring)
+}
+
+// forwarding is a tile of forward: what its steps have in common.
+type forwarding struct {
+	*groups
+	queries factor
+	head    *ir.Value // of keys
+	scale   *ir.Value // of scores, but for that of planes of keys
+}
+
+// scales is what the scores of a block of columns are multiplied by, and the sums of its values.
+func (f *forwarding) scales(column *ir.Value) (scores, values *ir.Value) {
+	if f.planes == 1 {
+		return f.scale, f.b.F32(1)
+	}
+	return f.b.Binary(ptx.Mul, f.scale, f.scaleOf("k", f.head, column)), f.scaleOf("v", f.head, column)
+}
+
+// step takes a block of columns after the other.
+func (f *forwarding) step(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+	b := f.b
+	return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+		ring, state := slot{carried[0], carried[1]}, asRunning(carried[2:])
+		column := b.MulI(i, f.Block.Columns)
+		scale, ofValues := f.scales(column)
+		keys, values := f.scores(ring, 0), f.sums(ring, 1)
+		f.wait(full, ring)
+		b.Do(ptx.WGMMAFence, nil)
+		scores := f.quarters(f.complete(f.contract(f.queries, keys))[0])
+		if masked {
+			f.mask(scores, column, math.Inf(-1))
+		}
+		weights, shrink := f.update(&state, scores, scale)
+		if f.planes == 1 {
+			state.sum = b.Binary(ptx.Mul, state.sum, f.byRow(f.Features/2, shrink))
+		}
+		acc := f.beginSum(f.operands(weights), values, state.sum, true)
+		b.Do(ptx.WGMMACommit, nil)
+		if f.planes > 1 {
+			state.sum = b.Binary(ptx.Mul, state.sum, f.byRow(f.Features/2, shrink))
+		}
+		state.sum = f.endSum(acc, state.sum, ofValues)
+		f.release(empty, ring)
+		return append(f.after(ring, f.Block.Stages).values(), state.values()...)
+	}
+}
+
+// beginSum begins the weighted sum of a block's values: in sum, or in an accumulator of its own that planes have.
+func (f *forwarding) beginSum(weights, values factor, sum *ir.Value, fence bool) *ir.Value {
+	b, steps := f.b, f.Block.Columns/16
+	if fence {
+		b.Do(ptx.WGMMAFence, nil)
+	}
+	if f.planes == 1 {
+		return f.multiply(weights, values, steps, sum, b.True(), true)
+	}
+	return f.multiply(weights, values, steps, b.Undef(f.Features/2), b.False(), true)
+}
+
+// endSum waits for it; scale is that of planes of values.
+func (f *forwarding) endSum(acc, sum, scale *ir.Value) *ir.Value {
+	b := f.b
+	acc = b.Do(ptx.WGMMAWait, []*ir.Value{acc}, "pending", 0).Result(0)
+	if f.planes == 1 {
+		return acc
+	}
+	return b.FMA(acc, f.byRow(f.Features/2, [2]*ir.Value{scale, scale}), sum)
+}
+
+// ahead takes blocks of columns so that the tensor cores weight the values of one while the scores of the next become
+// weights (FlashAttention-3, arXiv 2407.08608): scores are begun first, then the sum of the block before.
+func (f *forwarding) ahead(ring slot, state running, unmasked, end *ir.Value) (slot, running) {
+	b := f.b
+	first := b.I32(0)
+	scale, ofValues := f.scales(first)
+	keys := f.scores(ring, 0)
+	f.wait(full, ring)
+	b.Do(ptx.WGMMAFence, nil)
+	scores := f.quarters(f.complete(f.contract(f.queries, keys))[0])
+	f.mask(scores, first, math.Inf(-1))
+	weights, _ := f.update(&state, scores, scale) // nothing came before
+	n := len(state.values())
+	carry := func(before, ring slot, ofValues *ir.Value, state running, weights factor) []*ir.Value {
+		all := append(before.values(), ring.values()...)
+		all = append(append(all, ofValues), state.values()...)
+		return append(all, f.registersOf(weights)...)
+	}
+	step := func(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+		return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+			before, ring, ofValues := slot{carried[0], carried[1]}, slot{carried[2], carried[3]}, carried[4]
+			state, weights := asRunning(carried[5:5+n]), f.ofRegisters(carried[5+n:])
+			column := b.MulI(i, f.Block.Columns)
+			scale, next := f.scales(column)
+			keys, values := f.scores(ring, 0), f.sums(before, 1)
+			f.wait(full, ring)
+			b.Do(ptx.WGMMAFence, nil)
+			acc := f.contract(f.queries, keys)
+			b.Do(ptx.WGMMACommit, nil)
+			sum := f.beginSum(weights, values, state.sum, false)
+			b.Do(ptx.WGMMACommit, nil)
+			scores := f.quarters(b.Do(ptx.WGMMAWait, []*ir.Value{acc}, "pending", 1).Result(0))
+			if masked {
+				f.mask(scores, column, math.Inf(-1))
+			}
+			x, shrink := f.update(&state, scores, scale)
+			// The stage has been here for long: its loop keeps the assembler from moving the wait for the sum up before the weights.
+			f.wait(full, ring)
+			state.sum = b.Binary(ptx.Mul, f.endSum(sum, state.sum, ofValues), f.byRow(f.Features/2, shrink))
+			f.release(empty, before)
+			return carry(ring, f.after(ring, f.Block.Stages), next, state, f.operands(x))
+		}
+	}
+	out := carry(ring, f.after(ring, f.Block.Stages), ofValues, state, f.operands(weights))
+	out = b.For(b.I32(1), unmasked, b.I32(1), true, out, step(false))
+	out = b.For(b.Binary(ptx.Max, unmasked, b.I32(1)), end, b.I32(1), true, out, step(true))
+	before, state := slot{out[0], out[1]}, asRunning(out[5:5+n])
+	values := f.sums(before, 1)
+	state.sum = f.endSum(f.commit(f.beginSum(f.ofRegisters(out[5+n:]), values, state.sum, true)), state.sum, out[4])
+	f.release(empty, before)
+	return slot{out[2], out[3]}, state
+}
+
+func (f *forwarding) commit(acc *ir.Value) *ir.Value {
+	f.b.Do(ptx.WGMMACommit, nil)
+	return acc
+}
+
+// registersOf is the registers of weights as operands, to be carried around a loop.
+func (f *forwarding) registersOf(weights factor) (all []*ir.Value) {
+	for p := range f.planes {
+		for s := range f.Block.Columns / 16 {
+			all = append(all, weights(p, s))
+		}
+	}
+	return all
+}
+
+// ofRegisters is the inverse of registersOf.
+func (f *forwarding) ofRegisters(all []*ir.Value) factor {
+	return func(plane, step int) *ir.Value { return all[plane*f.Block.Columns/16+step] }
 }
 
 // update takes the scores of more columns, to be multiplied by a scale, and returns their weights and by what earlier sums
@@ -101,23 +222,6 @@ func (w *groups) update(state *running, scores []*ir.Value, scale *ir.Value) (we
 		state.greatest[row], state.den[row] = greatest, den
 	}
 	return weights, shrink
-}
-
-// gather is sum, each row times its factor, plus the weighted sum of a block's values, which planes have at a scale.
-func (w *groups) gather(weights []*ir.Value, values factor, sum *ir.Value, shrink [2]*ir.Value, scale *ir.Value) *ir.Value {
-	b, n := w.b, w.Features/2
-	left := w.operands(weights)
-	if w.planes == 1 {
-		sum = b.Binary(ptx.Mul, sum, w.byRow(n, shrink))
-		b.Do(ptx.WGMMAFence, nil)
-		return w.complete(w.multiply(left, values, w.Block.Columns/16, sum, b.True(), true))[0]
-	}
-	b.Do(ptx.WGMMAFence, nil)
-	acc := w.multiply(left, values, w.Block.Columns/16, b.Undef(n), b.False(), true)
-	b.Do(ptx.WGMMACommit, nil)
-	sum = b.Binary(ptx.Mul, sum, w.byRow(n, shrink))
-	acc = b.Do(ptx.WGMMAWait, []*ir.Value{acc}, "pending", 0).Result(0)
-	return b.FMA(acc, w.byRow(n, [2]*ir.Value{scale, scale}), sum)
 }
 
 // finishTile writes outputs and lse.

@@ -99,6 +99,7 @@ func attentionWays(a blublas.Attention, steps []attentionStep, d blublas.Device)
 
 // attentionPlanes appends the kernels that write planes of all tensors, and that find the heads that they don't fit.
 func (c *chain) attentionPlanes(at *ir.Builder, a blublas.Attention, steps []attentionStep, places map[string]exec.Param) error {
+	a.Precision = blublas.FP16x3
 	s := blublas.AttentionSplit{Attention: a, Tensors: []string{"q", "k", "v"}}
 	if len(steps) > 1 {
 		s.Tensors = append(s.Tensors, "do")
