@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"slices"
 
 	"blutrain/dialects/blu"
@@ -35,7 +36,42 @@ func plan(c *ir.Context, f *ir.Op, t Target, origin map[*ir.Op]string) (*planner
 			return nil, err
 		}
 	}
+	if t.Lists {
+		p.finishTogether()
+	}
 	return p, nil
+}
+
+// finishTogether puts the groups that add up partial results, and that no other group needs, at the end: there they are next to
+// each other.
+func (p *planner) finishTogether() {
+	needed := map[*group]bool{}
+	for _, g := range p.groups {
+		for _, op := range append(slices.Clip(g.ops), g.root) {
+			for _, v := range op.Operands() {
+				for _, b := range bases(v) {
+					if h := p.home[b]; h != g {
+						needed[h] = true
+					}
+				}
+			}
+		}
+		for _, a := range g.accesses {
+			for _, b := range bases(a.value) {
+				if h := p.home[b]; h != g {
+					needed[h] = true
+				}
+			}
+		}
+	}
+	last := func(g *group) int {
+		finishes := slices.ContainsFunc(g.accesses, func(a *access) bool { return a.partial })
+		return int(bit(finishes && !needed[g] && len(g.sums) == 0))
+	}
+	slices.SortStableFunc(p.groups, func(a, b *group) int { return cmp.Compare(last(a), last(b)) })
+	for i, g := range p.groups {
+		g.rank = i
+	}
 }
 
 func (p *planner) visit(op *ir.Op) error {

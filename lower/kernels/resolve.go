@@ -428,7 +428,7 @@ func (f *form) extents(t Target) {
 		if !f.held {
 			rows = min(rows, t.PanelRows)
 		}
-		cols = min(cols, max(t.BlockElems/rows, 16))
+		cols = min(cols, max(t.BlockElems/rows, t.Columns))
 	case 1:
 		f.held = len(f.loops) == 0 && cols <= t.RowElems
 		if !f.held {
@@ -437,7 +437,11 @@ func (f *form) extents(t Target) {
 		rows = min(rows, max(t.BlockElems/cols, 1))
 	default:
 		cols = min(cols, t.BlockElems)
-		rows = min(rows, max(t.BlockElems/cols, 1))
+		elems := t.BlockElems
+		if len(f.g.sums) > 0 {
+			elems = t.SumElems
+		}
+		rows = min(rows, max(elems/cols, 1))
 	}
 	if t.EvenRows && f.along != 0 && rows < size(f.row) {
 		rows = 1 << (bits.Len64(uint64(rows)) - 1)
