@@ -68,27 +68,27 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 	case a.Precision == FP16x3 && kernel == AttentionForward && wide:
 		return []AttentionBlock{group(2, 64, 2, false)}
 	case a.Precision == FP16x3 && kernel == AttentionForward:
-		return []AttentionBlock{ahead(2, 64, 3, true), group(2, 64, 3, true), group(2, 64, 3, false), group(3, 64, 2, true)}
+		return []AttentionBlock{ahead(2, 64, 4, true), group(2, 64, 3, true), group(2, 64, 3, false), group(3, 64, 2, true)}
 	case a.Precision == FP16x3 && wide: // two tensors of rows, of columns, and their sums don't fit
 		return nil
 	case a.Precision == FP16x3 && kernel == AttentionGradQueries:
-		return []AttentionBlock{group(2, 64, 2, true), group(2, 64, 2, false)}
+		return []AttentionBlock{group(2, 64, 3, true), group(2, 64, 3, false), group(2, 64, 2, true)}
 	case a.Precision == FP16x3:
-		return []AttentionBlock{group(2, 64, 2, false)}
+		return []AttentionBlock{group(2, 64, 3, false), group(2, 64, 2, false)}
 	case a.Precision != BF16:
 		return nil
 	case kernel == AttentionForward && wide:
-		return []AttentionBlock{ahead(2, 128, 2, false), group(2, 128, 2, false), ahead(2, 64, 3, true)}
+		return []AttentionBlock{ahead(2, 64, 4, true), group(2, 128, 2, false), group(2, 64, 4, false)}
 	case kernel == AttentionForward:
-		return []AttentionBlock{ahead(2, 128, 3, true), ahead(3, 64, 4, true), group(2, 128, 3, true), group(3, 128, 2, true), ahead(2, 64, 4, true)}
+		return []AttentionBlock{ahead(2, 128, 4, true), ahead(3, 64, 4, true), group(2, 128, 3, true), group(3, 128, 2, true), ahead(2, 64, 4, true)}
 	case kernel == AttentionGradQueries && wide:
-		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 3, true)}
+		return []AttentionBlock{group(2, 64, 3, false), group(2, 64, 3, true), group(2, 64, 2, false)}
 	case kernel == AttentionGradQueries:
-		return []AttentionBlock{group(2, 64, 3, true), group(3, 64, 3, true), group(2, 128, 2, true)}
+		return []AttentionBlock{group(2, 64, 4, true), group(3, 64, 3, true), group(2, 128, 2, true)}
 	case wide:
-		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 2, false)}
+		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 3, false)}
 	}
-	return []AttentionBlock{group(2, 64, 3, true), group(2, 64, 3, false), group(3, 64, 2, false)}
+	return []AttentionBlock{group(2, 64, 4, true), group(2, 64, 4, false), group(3, 64, 3, false)}
 }
 
 // warpBlocks is blocks of warps.
