@@ -253,7 +253,7 @@ func (w *simtAttention) at(s sums, i, f, k int) *ir.Value { return w.b.Extract(s
 
 // unroll is how many 16-byte columns an iteration of a product's loop takes: enough to read ahead of multiplying, and few enough
 // that the loops of a kernel stay in the instruction caches.
-const unroll = 2
+const unroll = 4
 
 // product contracts the features of the block's rows with those of a step's columns. Column j of a thread is row 16 j + lane of
 // the panel.
@@ -319,7 +319,11 @@ func (w *simtAttention) stage(x scores) {
 func (w *simtAttention) gather(panel simtPanel, acc sums) sums {
 	b, pitch := w.b, w.simtPitch()
 	share := 16 / w.split // of the lanes' columns
-	var left [unroll]*ir.Value
+	unroll := unroll
+	if w.featureParts > 1 { // twice as much for each
+		unroll /= 2
+	}
+	left := make([]*ir.Value, unroll)
 	for u := range left {
 		at := b.Add(b.AddI(w.shared, w.plan.staging), b.MulI(w.rowOfThread, 4*w.Block.Columns))
 		left[u] = b.Add(at, b.Add(b.MulI(b.Binary(ptx.Xor, w.half, b.I32(u)), 16), b.MulI(w.share, 16*share)))

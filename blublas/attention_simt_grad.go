@@ -225,7 +225,7 @@ func (g *simtGrad) addToQueries(round, head, query *ir.Value) {
 			left[u] = b.Add(b.AddI(w.shared, w.plan.staging), b.Add(b.MulI(x, 16), b.MulI(w.share, rows*4*w.Block.Columns)))
 			right[u] = b.Add(g.keys.at, b.Add(b.MulI(y, 16), b.MulI(w.share, rows*pitch)))
 		}
-		const together = 8
+		const together = 16
 		acc = b.For(b.I32(0), b.I32(rows), b.I32(together), true, acc, func(key *ir.Value, acc []*ir.Value) []*ir.Value {
 			for u := range together {
 				fromLeft, from := b.Add(left[u%2], b.MulI(key, 4*w.Block.Columns)), b.Add(right[u%2], b.MulI(key, pitch))
