@@ -14,8 +14,9 @@ type Epilogue struct {
 	// read. Reads is how many registers it takes for each element of a point.
 	Fetch  func(p *Point)
 	Reads  int
-	Sums   bool // it sums columns
-	Ragged bool // it gets 4 elements at a time of whatever rows; not all of a row's last ones may be there, see Point.Holds
+	Whole  func(n int) []Read // the matrices of n columns that are read, but those whose rows are no multiples of 16 bytes; may be nil
+	Sums   bool               // it sums columns
+	Ragged bool               // it gets 4 elements at a time of whatever rows; not all of a row's last ones may be there, see Point.Holds
 	// Apply is called for every few consecutive elements of a row.
 	Apply func(p *Point, acc []*ir.Value)
 }
@@ -98,6 +99,12 @@ type View struct {
 	Param    int
 	Row, Col int
 	Batch    [MaxBatch]int
+}
+
+// Read is a view of bytes that an epilogue reads, and how far from its parameter's address it starts.
+type Read struct {
+	View
+	Offset int64
 }
 
 // At is the address of the point's first element in a view, as a register and a fixed distance.
@@ -336,6 +343,15 @@ func Standard(o Options) Epilogue {
 		}
 	}
 	e.Reads = len(reads)
+	e.Whole = func(n int) (whole []Read) {
+		size := map[ir.FloatKind]int{ir.F32: 4, ir.BF16: 2, ir.F16: 2}[o.Out]
+		for _, param := range reads {
+			if n*size%16 == 0 {
+				whole = append(whole, Read{View: View{Param: param, Row: n * size, Col: size}})
+			}
+		}
+		return whole
+	}
 	e.Fetch = func(p *Point) {
 		for _, param := range reads {
 			p.ready[param] = p.Load(param, o.Out)

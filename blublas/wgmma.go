@@ -297,6 +297,7 @@ func (w *wgmma) consume() {
 	if !w.Pingpong {
 		b.For(w.first, w.end, w.stride, true, []*ir.Value{b.I32(0), b.I32(0)}, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 			at := w.locate(number)
+			w.prefetch(at, b.MulI(consumer, w.rowsPerConsumer()))
 			acc, stage, parity := w.multiply(at, b.MulI(consumer, w.rowsPerConsumer()), ring[0], ring[1])
 			w.store(at, b.MulI(consumer, w.rowsPerConsumer()), consumer, acc)
 			return []*ir.Value{stage, parity}
@@ -310,6 +311,7 @@ func (w *wgmma) consume() {
 	first := b.Add(w.first, b.Select(second, w.stride, b.I32(0)))
 	b.For(first, w.end, b.Add(w.stride, w.stride), true, ring, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 		at := w.locate(number)
+		w.prefetch(at, b.I32(0))
 		mine, theirs := b.Add(w.base, b.MulI(consumer, 8)), b.Sub(b.AddI(w.base, 8), b.MulI(consumer, 8))
 		b.Do(ptx.BarrierWait, []*ir.Value{mine, ring[2]}, "offset", w.turn(0))
 		acc, stage, parity := w.multiply(at, b.I32(0), ring[0], ring[1])

@@ -52,6 +52,28 @@ func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value) {
 	}
 }
 
+// prefetch has what the epilogue of a consumer's tile will read on its way to the second-level cache while the tile is multiplied: a
+// row a thread.
+func (w *wgmma) prefetch(at place, row *ir.Value) {
+	b := w.b
+	if w.Epilogue.Whole == nil || w.SplitK > 1 || len(w.Batch) > 0 {
+		return
+	}
+	thread := b.Add(b.MulI(b.Binary(ptx.And, w.warp, b.I32(3)), 32), w.lane)
+	for _, r := range w.Epilogue.Whole(w.N) {
+		bytes := b.I32(w.BN * r.Col)
+		if w.N%w.BN != 0 {
+			bytes = b.MulI(b.Min(b.Sub(b.I32(w.N), at.col), b.I32(w.BN)), r.Col)
+		}
+		start := b.Add(b.MulWide(at.col, r.Col, w.epilogue[r.Param]), b.I64(r.Offset))
+		for first := 0; first < w.rowsPerConsumer(); first += 128 {
+			mine := b.Add(b.Add(at.row, row), b.AddI(thread, first))
+			in := b.And(b.Compare("lo", thread, b.I32(w.rowsPerConsumer()-first)), b.Compare("lo", mine, b.I32(w.M)))
+			b.Do(ptx.PrefetchBulk, []*ir.Value{b.MulWide(mine, r.Row, start), bytes, in})
+		}
+	}
+}
+
 // ahead is how many points' reads may be on their way at one time: what fits beside the accumulators and what else a
 // thread has to remember.
 func (w *wgmma) ahead(e Epilogue) int {

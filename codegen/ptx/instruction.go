@@ -211,6 +211,9 @@ var writers = map[*ir.OpDef]func(p *printer, op *ir.Op){
 	ptx.TMAWait: func(p *printer, op *ir.Op) {
 		p.line("cp.async.bulk.wait_group%s %d;", option(op, "read", ".read"), op.Attrs().IntOr("pending", 0))
 	},
+	ptx.PrefetchBulk: func(p *printer, op *ir.Op) {
+		p.line("%scp.async.bulk.prefetch.L2.global [%s], %s;", p.guard(op, 2), p.inRegister(op.Operand(0), 0), p.operand(op.Operand(1)))
+	},
 	ptx.TMAPrefetch: func(p *printer, op *ir.Op) { p.line("prefetch.tensormap [%s];", p.operand(op.Operand(0))) },
 	ptx.Sync:        func(p *printer, op *ir.Op) { p.barrier("sync", op) },
 	ptx.Arrive:      func(p *printer, op *ir.Op) { p.barrier("arrive", op) },

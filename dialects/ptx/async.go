@@ -81,6 +81,14 @@ var TMAWait = define(ir.OpDef{
 	Attrs: []ir.AttrDef{pending, {Name: "read", Kind: ir.UnitKind, Optional: true, Doc: "only until shared memory has been read"}},
 })
 
+// PrefetchBulk fetches global memory into the second-level cache.
+var PrefetchBulk = define(ir.OpDef{
+	Name:        "prefetch_bulk",
+	Summary:     "has global memory fetched into the second-level cache",
+	Description: "The address and the number of bytes are multiples of 16.",
+	Operands:    []ir.OperandDef{{Name: "address", Type: global}, {Name: "bytes", Type: word}, {Name: "if", Type: predicate, Arity: ir.Optional}},
+})
+
 // TMAPrefetch fetches a tensor map.
 var TMAPrefetch = define(ir.OpDef{
 	Name: "tma_prefetch", Summary: "has a tensor map fetched", Operands: []ir.OperandDef{{Name: "map", Type: mapParam}},

@@ -18,7 +18,7 @@ var Dialect = &ir.Dialect{
 		[]*ir.OpDef{Load, Store, LoadByte, StoreByte, ReduceMin, CopyAsync, CopyCommit, CopyWait},
 		[]*ir.OpDef{LoadMatrix, StoreMatrix, MMA, WGMMA, WGMMAFence, WGMMACommit, WGMMAWait, OuterFMA, AddScaled},
 		[]*ir.OpDef{BarrierInit, BarrierExpect, BarrierArrive, BarrierWait},
-		[]*ir.OpDef{TMALoad, TMAStore, TMACommit, TMAWait, TMAPrefetch},
+		[]*ir.OpDef{TMALoad, TMAStore, TMACommit, TMAWait, PrefetchBulk, TMAPrefetch},
 		[]*ir.OpDef{Sync, Arrive, WarpSync, Fence, ClusterArrive, ClusterWait, MapShared},
 		[]*ir.OpDef{Shuffle, Elect, SetMaxRegisters, GridWait, GridLaunch},
 	),

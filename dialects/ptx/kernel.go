@@ -80,7 +80,7 @@ var Yield = define(ir.OpDef{
 // needs is the least target of operations that sm_80 doesn't have.
 var needs = map[*ir.OpDef]string{
 	WGMMA: SM90A, WGMMAFence: SM90A, WGMMACommit: SM90A, WGMMAWait: SM90A, SetMaxRegisters: SM90A, StoreMatrix: SM90A,
-	TMALoad: SM90A, TMAStore: SM90A, TMACommit: SM90A, TMAWait: SM90A, TMAPrefetch: SM90A, BarrierWait: SM90A, BarrierExpect: SM90A,
+	TMALoad: SM90A, TMAStore: SM90A, TMACommit: SM90A, TMAWait: SM90A, PrefetchBulk: SM90A, TMAPrefetch: SM90A, BarrierWait: SM90A, BarrierExpect: SM90A,
 	ClusterArrive: SM90A, ClusterWait: SM90A, MapShared: SM90A, Elect: SM90A, GridWait: SM90A, GridLaunch: SM90A,
 }
 

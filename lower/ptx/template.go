@@ -224,7 +224,7 @@ func (m *match) epilogue() bool {
 			stores = true
 		}
 	}
-	m.g.Epilogue = blublas.Epilogue{Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Apply: m.apply, Fetch: func(p *blublas.Point) {
+	m.g.Epilogue = blublas.Epilogue{Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Whole: m.wholeReads, Apply: m.apply, Fetch: func(p *blublas.Point) {
 		for _, op := range fetched {
 			m.load(p, op)
 		}
@@ -233,6 +233,20 @@ func (m *match) epilogue() bool {
 		m.g.Epilogue.Params = append(m.g.Epilogue.Params, fmt.Sprint("ref.", i))
 	}
 	return stores
+}
+
+// wholeReads lists the matrices that the epilogue reads in rows of multiples of 16 bytes.
+func (m *match) wholeReads(n int) (whole []blublas.Read) {
+	for _, op := range m.ops {
+		v, size := m.views[op], int64(0)
+		if op.Is(tile.Load) && v.whole {
+			size = ir.ByteSize(v.elem)
+		}
+		if size > 1 && int64(v.Col) == size && gcd(gcd(v.align, v.fixed), gcd(int64(v.Row), int64(n)*size))%16 == 0 {
+			whole = append(whole, blublas.Read{View: v.View, Offset: v.fixed})
+		}
+	}
+	return whole
 }
 
 // ragged reports whether all that is read and written in whole rows may be moved 4 elements at a time, though rows are no multiples

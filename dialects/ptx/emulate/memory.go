@@ -250,6 +250,28 @@ func (c *compiler) store(op *ir.Op) error {
 	return nil
 }
 
+// prefetchBulk changes nothing: what it names must be memory all the same.
+func (c *compiler) prefetchBulk(op *ir.Op) error {
+	address, count, when := c.one(op.Operand(0)), c.one(op.Operand(1)), c.optional(op, 2)
+	c.emit(op, func(w *warp) error {
+		return w.eachLane(func(l int) error {
+			if on, err := w.holds(when, l); !on {
+				return err
+			}
+			at, n := w.regs[address][l], w.regs[count][l]
+			if n>>32 != 0 {
+				return tagged(n)
+			}
+			if at%16 != 0 || n%16 != 0 || n == 0 {
+				return fmt.Errorf("fetches %d bytes from %#x on, which are no multiples of 16", n, at)
+			}
+			_, err := w.global(at, int(n))
+			return err
+		})
+	})
+	return nil
+}
+
 func (c *compiler) reduceMin(op *ir.Op) error {
 	m := c.memoryOp(op, 2)
 	m.data, m.size = c.of(op.Operand(1)), 8
