@@ -1,7 +1,8 @@
 // Command gpt2 writes the batches that blurun's loader gives, for the other side of bench/gpt2:
 //
-//	gpt2 -data FILE -o FILE [-seed 7] [-batch 16] [-tokens 1024] [-steps 50]
+//	gpt2 -data FILE -o FILE [-seed 7] [-batch 16] [-tokens 1024] [-steps 50] [-eval]
 //
+// They are those of the first steps of training or, with -eval, those of an evaluation with as many --val-batches.
 // The output is uint16: for every step the batch's windows, of one token more than a row has, for the targets are the tokens
 // moved by one.
 package main
@@ -24,13 +25,17 @@ func main() {
 	tokens := flag.Int64("tokens", 1024, "tokens of a row")
 	steps := flag.Int("steps", 50, "batches")
 	vocabulary := flag.Int64("vocabulary", 50257, "tokens that there are")
+	evaluation := flag.Bool("eval", false, "the batches of an evaluation: spread evenly over the file, in its order")
 	flag.Parse()
 	if flag.NArg() > 0 || *file == "" || *out == "" {
 		flag.Usage()
 		os.Exit(2)
 	}
-	err := write(*file, *out, data.Config{Inputs: data.Tokens(*batch, *tokens), Vocab: *vocabulary, Ranks: 1, Seed: *seed}, *steps)
-	if err != nil {
+	c := data.Config{Inputs: data.Tokens(*batch, *tokens), Vocab: *vocabulary, Ranks: 1, Seed: *seed}
+	if *evaluation {
+		c.Sequential, c.Sample = true, int64(*steps)
+	}
+	if err := write(*file, *out, c, *steps); err != nil {
 		fmt.Fprintln(os.Stderr, "gpt2:", err)
 		os.Exit(1)
 	}
@@ -47,6 +52,9 @@ func write(file, out string, c data.Config, steps int) error {
 		return err
 	}
 	defer loader.Close()
+	if c.Sequential && loader.Blocks() < int64(steps) {
+		return fmt.Errorf("%s has %d batches, not %d", file, loader.Blocks(), steps)
+	}
 	var raw []byte
 	for range steps {
 		b, err := loader.Next()

@@ -2,6 +2,7 @@
 `peer.py --first QUESTION` trains one step and says so: what a person waits for, imports and all."""
 import gc
 import json
+import math
 import sys
 import time
 
@@ -124,8 +125,22 @@ def compare(q):
     return {"errors": errors}
 
 
+def windows(file, shape):
+    """Tokens that bench/gpt2 wrote as uint16."""
+    return torch.from_file(file, size=math.prod(shape), dtype=torch.int16).view(shape).to(device).long() & 0xFFFF
+
+
+def validation(net, held, rows, cast):
+    """The mean loss on windows, some of them at a time."""
+    total = 0.0
+    with torch.no_grad(), cast:
+        for i in range(0, len(held), rows):
+            total += net(held[i : i + rows, :-1], held[i : i + rows, 1:], "sum").item()
+    return total / held[:, 1:].numel()
+
+
 def continued(q):
-    """Goes on with a run from its weights and optimizer state, on the batches of a file."""
+    """Goes on with a run from its weights and optimizer state, on the batches of a file; validates every so many steps, and after the last."""
     size, vocabulary = q.get("size", {}), q["vocabulary"]
     state = {}
     for file in q["checkpoint"]:
@@ -143,21 +158,26 @@ def continued(q):
     for name, p in gpt2.weights(net).items():
         optimizer.state[p] = {"step": torch.tensor(float(q["step"]), device=device if device == "cuda" else "cpu"),
                               "exp_avg": state["adamw.m/" + name].view(p.shape).clone(), "exp_avg_sq": state["adamw.v/" + name].view(p.shape).clone()}
-    b, s = q["batch"], q["tokens"]
-    batches = torch.from_file(q["batches"], size=q["steps"] * b * (s + 1), dtype=torch.int16).view(q["steps"], b, s + 1)
-    losses = []
-    for i in range(q["step"], q["steps"]):
-        window = batches[i].to(device).long() & 0xFFFF
+    b, s, steps, held = q["batch"], q["tokens"], q["steps"], q.get("held")
+    batches = windows(q["batches"], (steps, b, s + 1))
+    if held:
+        held = {**held, "windows": windows(held["file"], (held["batches"] * b, s + 1))}
+    losses, values = [], {}
+    begun = time.time()
+    for i in range(q["step"], steps):
         for group in optimizer.param_groups:
             group["lr"] = q["lr"][i]
         with cast:
-            loss = net(window[:, :-1], window[:, 1:])
+            loss = net(batches[i, :, :-1], batches[i, :, 1:])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        losses.append(loss.item())
-    return {"losses": losses}
+        losses.append(loss.detach())  # read at the end: no step waits for it
+        if held and ((i + 1) % held["every"] == 0 or i + 1 == steps):
+            values[i + 1] = validation(net, held["windows"], held["rows"], cast)
+    losses = torch.stack(losses).tolist()
+    return {"losses": losses, "validation": values, "seconds": time.time() - begun}
 
 
 def serve():
