@@ -4,7 +4,7 @@
 # than what it makes of them. That they compile is found out here. Run by `make device-bundle`.
 set -eu
 cd "$(dirname "$0")/../.."
-: "${GO:=go}" "${ARCH:=sm_90a}"
+: "${GO:=go}" "${ARCH:=sm_90a}" "${CURVES_STEPS:=1000}" "${CURVES_BATCH:=4}" "${CURVES_TOKENS:=256}" # the last three are of bench/gpt2/curves.py
 out=build/device stage=build/device.stage
 rm -rf "$stage"
 mkdir -p "$stage/bin" "$stage/models" "$stage/bench/cluster" "$out"
@@ -27,16 +27,24 @@ for precision in fp32 fp32-strict tf32 bf16; do
     echo "small-llama-$precision llama --precision $precision --set V=256,L=2,H=4,K=2,C=64,F=144,B=2,S=72"
     echo "small-mlp-$precision mlp --precision $precision --set V=13,W=3,E=8,M=24,B=3,S=10"
 done >"$stage/models/list"
+# The rate is half the example's, since steps are so small; warmup a tenth of the run.
+for precision in fp32 bf16; do
+    echo "gpt2-$precision-curves gpt2 --precision $precision --set B=$CURVES_BATCH,S=$CURVES_TOKENS,LR=3e-4,WARMUP=$((CURVES_STEPS / 10)),STEPS=$CURVES_STEPS"
+done >>"$stage/models/list"
 cp examples/*.blu bench/device/models.sh "$stage/models/"
 mkdir -p build/device.models
 sh bench/device/models.sh build/bluc examples "$stage/models/list" build/device.models 2 "$ARCH"
 rm -r build/device.models
 
-# The standard library's own text, about two million tokens.
-find "$($GO env GOROOT)/src/" -name '*.go' -size -60k ! -path '*/testdata/*' | sort | awk 'NR % 8 == 0' | head -n 700 >"$stage/files"
-xargs build/blurun data prepare -o "$stage/models/tokens.bin" --tokenizer gpt2 <"$stage/files"
+# The standard library's own text, about two million tokens; of other files, what is held out.
+find "$($GO env GOROOT)/src/" -name '*.go' -size -60k ! -path '*/testdata/*' | sort >"$stage/files"
+awk 'NR % 8 == 0' "$stage/files" | head -n 700 | xargs build/blurun data prepare -o "$stage/models/tokens.bin" --tokenizer gpt2
+awk 'NR % 80 == 4' "$stage/files" | head -n 70 | xargs build/blurun data prepare -o "$stage/models/held.bin" --tokenizer gpt2
 rm "$stage/files"
 build/batches -data "$stage/models/tokens.bin" -o "$stage/models/batches.u16" -seed 7 -batch 16 -tokens 1024 -steps 50
+build/batches -data "$stage/models/tokens.bin" -o "$stage/models/curves.u16" -seed 7 -batch "$CURVES_BATCH" -tokens "$CURVES_TOKENS" -steps "$CURVES_STEPS"
+build/batches -data "$stage/models/held.bin" -o "$stage/models/held.u16" -eval -batch "$CURVES_BATCH" -tokens "$CURVES_TOKENS" -steps 64
+echo "--steps $CURVES_STEPS --batch $CURVES_BATCH --tokens $CURVES_TOKENS --val-batches 64" >"$stage/models/curves"
 # Bytes of text, for the small models.
 build/blurun data prepare README.md -o "$stage/models/small.bin" --tokenizer byte
 

@@ -3,8 +3,8 @@
 #
 #   bash build/device/device.sh [PART...]
 #
-# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers, which take one GPU;
-# gpt2 is four of them. For several GPUs: cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints
+# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers gpt2-curves, which take one GPU;
+# gpt2 is four of them, all but the last. For several GPUs: cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints
 # cluster-context cluster-dryrun; cluster is all of these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in
 # seconds, given with it if need be (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to
 # device-results; of parts for several GPUs into one archive there, $OUT/cluster.tgz. Needs python3 with PyTorch and, for the sanitizer, compute-sanitizer.
@@ -14,7 +14,7 @@ begun=$SECONDS
 : "${DEVICE_LIMIT:=570}" "${OUT:=device-results}"
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers"
+one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers gpt2-curves"
 cluster="cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
 usage() {
@@ -43,7 +43,7 @@ cd "$root" || exit 1
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 models=$root/models blurun=$root/bin/blurun work=$root/results-cluster
 mkdir -p "$work"
-: "${CLUSTER_FLAGS:=}" # for bench/cluster/bench.py
+: "${CLUSTER_FLAGS:=}" "${CURVES_FLAGS:=}" # for bench/cluster/bench.py and bench/gpt2/curves.py
 gpus=${DEVICE_GPUS:-$("$blurun" devices 2>/dev/null | grep -c '^cuda')} # DEVICE_GPUS=1: have every part try, whatever is there
 
 small() { # a small model trains for some steps, under what comes first
@@ -131,6 +131,10 @@ part_gpt2-start() { gpt2 start "$1" --parts start --batches 16; }
 part_gpt2-time() { gpt2 time "$1" --parts time --batches 16 --rounds 2; }
 part_gpt2-time64() { gpt2 time64 "$1" --parts time --batches 64 --rounds 1; }
 part_gpt2-numbers() { gpt2 numbers "$1" --parts gradients,train --batches 16; }
+part_gpt2-curves() {
+    python3 "$root/bench/curves.py" --blurun "$blurun" --artifacts "$models" --json "$OUT/gpt2-curves.json" --plot "$OUT/gpt2-curves.png" --limit $(($1 - 15)) \
+        $(cat "$models/curves") $CURVES_FLAGS
+}
 
 several() { # whether there are several GPUs
     [ "$gpus" -ge 2 ] && return
@@ -170,6 +174,7 @@ limit_of() {
     gpt2-time) echo 300 ;;
     gpt2-time64) echo 320 ;;
     gpt2-numbers) echo 300 ;;
+    gpt2-curves) echo 220 ;;
     cluster-exchange) echo 70 ;;
     cluster-data) echo 270 ;;
     cluster-death) echo 40 ;;
@@ -204,7 +209,7 @@ for choice in "$@"; do
             status="no time"
         else
             export -f "part_$part" small gpt2 several cluster
-            export models blurun root OUT gpus ptxas work CLUSTER_FLAGS
+            export models blurun root OUT gpus ptxas work CLUSTER_FLAGS CURVES_FLAGS
             timeout -k 10 "$limit" bash -c "part_$part $limit" >"$log" 2>&1
             case $? in
             0) status=ok ;;
