@@ -1,7 +1,5 @@
 package blublas
 
-import "math"
-
 // Cost is a prediction of a kernel's time on a device, with what it is made of.
 type Cost struct {
 	Seconds float64 // all of it, the second kernel of a split K included
@@ -18,7 +16,7 @@ const launch = 3e-6
 // and feeding, and its epilogue where nothing else runs beside it.
 func (g Gemm) Cost(d Device) Cost {
 	size, planes := g.elem()
-	tiles := float64(ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices())
+	tiles := ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices()
 	steps := float64(g.depth() / g.BK)
 	math1 := steps * g.stepCycles(d) / d.Clock
 	feed1 := steps * float64((g.BM+g.BN)*g.BK*size*planes) / (d.L2Bandwidth / float64(d.SMs))
@@ -29,7 +27,7 @@ func (g Gemm) Cost(d Device) Cost {
 			math1 *= 1.3 // no registers to read ahead in
 		}
 	}
-	waves := math.Ceil(tiles / float64(d.SMs))
+	waves := g.waves(tiles, d)
 	body := waves * max(math1, feed1)
 	if g.Pingpong || g.Unit == SIMT && g.simtPerSM() > 1 {
 		body += epilogue
@@ -39,7 +37,7 @@ func (g Gemm) Cost(d Device) Cost {
 	matrices := float64(g.matrices())
 	mn := float64(g.M) * float64(g.N) * matrices
 	bytes := float64(size*planes)*(float64(g.M)+float64(g.N))*float64(g.K)*matrices + 4*mn
-	c := Cost{Math: waves * math1, Feed: waves * feed1, Waves: tiles / float64(d.SMs)}
+	c := Cost{Math: waves * math1, Feed: waves * feed1, Waves: float64(tiles) / float64(d.SMs)}
 	if g.SplitK > 1 {
 		partial := 8 * mn * float64(g.SplitK)
 		bytes += partial
@@ -50,9 +48,25 @@ func (g Gemm) Cost(d Device) Cost {
 	return c
 }
 
+// waves is the tiles that the multiprocessor with the most works through, one after the other. Two blocks that share one are done
+// with two tiles at the same time; one that is left over is not twice as fast alone.
+func (g Gemm) waves(tiles int, d Device) float64 {
+	if g.Unit != SIMT || g.simtPerSM() == 1 {
+		return float64(ceil(tiles, d.SMs))
+	}
+	pairs, rest := 2*float64(tiles/(2*d.SMs)), tiles%(2*d.SMs)
+	switch {
+	case rest > d.SMs:
+		return pairs + 2
+	case rest > 0:
+		return pairs + 1.4
+	}
+	return pairs
+}
+
 // stepCycles is the cycles in which a multiprocessor multiplies one stage of one tile. Hopper's tensor cores take a
 // 64 x n x 32 bytes product in n/2 cycles; the instructions before it reach a part of what there is, and the float32 units
-// about 0.7; 8 x 16 results in each thread of two blocks 0.75, by prediction.
+// about 0.7; 8 x 16 results in each thread of two blocks 0.75.
 func (g Gemm) stepCycles(d Device) float64 {
 	volume := float64(g.BM * g.BN * g.BK)
 	size, _ := g.elem()
