@@ -16,7 +16,7 @@ var Dialect = &ir.Dialect{
 	Name:    "host",
 	Summary: "kernels for CPUs: bytecode over cache-sized blocks",
 	Ops: []*ir.OpDef{
-		Kernel, Scratch, Memory, Window, Unary, Binary, Fma, Compare, Select, Cast, Fill, Iota, Copy, Transpose, Reduce,
+		Kernel, Scratch, Memory, Window, Unary, Binary, Fma, Adamw, Compare, Select, Cast, Fill, Iota, Copy, Transpose, Reduce,
 		Inner, Dot, Gemm, Gather, Pick, ScatterAdd, Random, End,
 	},
 	Types: []ir.TypeDef{{Name: "block", Summary: "a block of at most the given rows and columns", Verify: func(t *ir.DialectType) error {
@@ -130,6 +130,21 @@ var Fma = ir.Define("host", ir.OpDef{
 	Operands:    []ir.OperandDef{{Name: "x", Type: block}, {Name: "y", Type: block}, {Name: "z", Type: block}, {Name: "dst", Type: block}},
 	Attrs:       []ir.AttrDef{{Name: "negate", Kind: ir.BoolKind, Doc: "subtract the product from z"}},
 	Verify:      verifyBlocks,
+})
+
+// Adamw is one step of the AdamW optimizer.
+var Adamw = ir.Define("host", ir.OpDef{
+	Name:    "adamw",
+	Summary: "one step of AdamW for the elements of a block",
+	Description: "With G = g * grad_scale: new_m = keep1 m + take1 G; new_v = keep2 v + take2 G^2; new_p = p - decay p - step new_m / (root sqrt(new_v) + eps), without the " +
+		"second term where there is no `decay`. f32. The first four and the last three blocks have the same extents, the others one element. A new block may be the old one.",
+	Operands: []ir.OperandDef{
+		{Name: "p", Type: block}, {Name: "m", Type: block}, {Name: "v", Type: block}, {Name: "g", Type: block}, {Name: "grad_scale", Type: block},
+		{Name: "keep1", Type: block}, {Name: "take1", Type: block}, {Name: "keep2", Type: block}, {Name: "take2", Type: block},
+		{Name: "root", Type: block}, {Name: "eps", Type: block}, {Name: "step", Type: block}, {Name: "new_m", Type: block}, {Name: "new_v", Type: block},
+		{Name: "new_p", Type: block}, {Name: "decay", Type: block, Arity: ir.Optional},
+	},
+	Verify: verifyAdamw,
 })
 
 // Compare compares element by element.

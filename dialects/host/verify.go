@@ -51,6 +51,26 @@ func verifyBlocks(op *ir.Op) error {
 	return nil
 }
 
+// AdamwScalars are the operands of host.adamw that are one number, AdamwNew those that it writes.
+var (
+	AdamwScalars = []int{4, 5, 6, 7, 8, 9, 10, 11, 15}
+	AdamwNew     = []int{12, 13, 14}
+)
+
+func verifyAdamw(op *ir.Op) error {
+	p := op.Operand(0).Shape()
+	for i, v := range op.Operands() {
+		want := p
+		if slices.Contains(AdamwScalars, i) {
+			want = []int64{1, 1}
+		}
+		if !slices.Equal(v.Shape(), want) {
+			return op.Errorf("host.adamw: operand %d is %s, it must be %dx%d", i, v.Type(), want[0], want[1])
+		}
+	}
+	return nil
+}
+
 func verifyKernel(op *ir.Op) error {
 	grid, steps := op.Attrs().Ints("grid"), op.Attrs().Ints("steps")
 	if len(grid) != len(steps) {

@@ -13,6 +13,10 @@ func (l *lowering) elementwise(op *ir.Op) error {
 	if l.waits[op] != nil {
 		return nil
 	}
+	if a := l.adamws[op]; a != nil {
+		l.adamw(a)
+		return nil
+	}
 	if mul := l.takenIn[op]; mul != nil {
 		l.multiplyAdd(op, mul)
 		return nil

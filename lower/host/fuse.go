@@ -11,12 +11,12 @@ import (
 // sum along an axis an inner product. Each saves a pass over a block, and a rounding.
 func (l *lowering) planFusion() {
 	ir.Walk(l.kernel, func(op *ir.Op) ir.WalkResult {
-		if op.Name() != "tile.mul" || !isF32(op.Result(0).Elem()) || !op.Result(0).HasOneUse() {
+		if op.Name() != "tile.mul" || l.waits[op] != nil || !isF32(op.Result(0).Elem()) || !op.Result(0).HasOneUse() {
 			return ir.Advance
 		}
 		for u := range op.Result(0).Uses() {
 			into := u.Owner()
-			if into.Block() == op.Block() && l.takenIn[into] == nil && l.takes(into, u.Index(), op) && l.mayWait(op, into) {
+			if into.Block() == op.Block() && l.takenIn[into] == nil && l.waits[into] == nil && l.adamws[into] == nil && l.takes(into, u.Index(), op) && l.mayWait(op, into) {
 				l.waits[op], l.takenIn[into] = into, op
 			}
 		}

@@ -72,6 +72,7 @@ type lowering struct {
 	stored  map[*ir.Value]*ir.Op    // values computed where this tile.store wants them
 	waits   map[*ir.Op]*ir.Op       // multiplications to the operations that take them in
 	takenIn map[*ir.Op]*ir.Op       // the other way round
+	adamws  map[*ir.Op]*adamw       // steps of the optimizer, by their last operation, for which the others wait
 	strict  map[*ir.Value]bool      // references that are read and written just where the kernel does
 }
 
@@ -94,6 +95,7 @@ func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 	l := &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*operand{}, consts: map[int64]*ir.Value{},
 		clips: map[clipKey]*ir.Value{}, axes: map[*ir.Value]axis{}, stored: map[*ir.Value]*ir.Op{}, waits: map[*ir.Op]*ir.Op{}, takenIn: map[*ir.Op]*ir.Op{},
+		adamws: map[*ir.Op]*adamw{},
 		strict: map[*ir.Value]bool{},
 	}
 	reference := kernel.Attr("tile.reference")
@@ -115,6 +117,7 @@ func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 	}
 	l.b = ir.NewBuilder(c, body)
 	l.planStrict()
+	l.planAdamw()
 	l.planFusion()
 	return l
 }

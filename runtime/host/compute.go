@@ -24,6 +24,8 @@ func (d *decoder) compute(op *ir.Op) (instr, error) {
 		return binary(op, r)
 	case host.Fma:
 		return fma(op, r)
+	case host.Adamw:
+		return adamW(op, r)
 	case host.Compare:
 		return compare(op, r)
 	case host.Select:

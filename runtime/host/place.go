@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"unsafe"
 
 	"blutrain/dialects/host"
@@ -119,11 +120,15 @@ type use struct {
 }
 
 // useOf: the last block is the destination, but for products, whose destination is third, and those that add to it read
-// it, too.
+// it, too; adamw has three.
 func useOf(u *ir.Use) use {
 	op, i := u.Owner(), u.Index()
 	if op.Is(host.Gemm) {
 		return use{op, i != 2 || op.NumOperands() > 3, i == 2}
+	}
+	if op.Is(host.Adamw) {
+		writes := slices.Contains(host.AdamwNew, i)
+		return use{op, !writes, writes}
 	}
 	last := i == op.NumOperands()-1
 	return use{op, !last || op.Is(host.Dot) && op.Attrs().Bool("accumulate"), last}

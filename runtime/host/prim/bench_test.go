@@ -36,7 +36,7 @@ func BenchmarkLoops(b *testing.B) {
 			"ToBF16":     func() { k.ToBF16(h, x) },
 			"Transpose":  func() { k.Transpose(z, 64, x, 64, 64, 64) },
 			"AdamW": func() {
-				k.AdamW(z, m, v, x, &AdamW{LR: 1e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Step: 3, GradScale: 1})
+				k.AdamW(z, m, v, z, m, v, x, &AdamW{GradScale: 1, Keep1: 0.9, Take1: 0.1, Keep2: 0.99, Take2: 0.01, Root: 1, Eps: 1e-8, Step: 1e-3})
 			},
 			"Uniform": func() { k.Uniform(z, 1, 2, 0) },
 			"Normal":  func() { k.Normal(z, 1, 2, 0, 0, 1) },

@@ -119,5 +119,5 @@
 //
 // # Optimizer
 //
-//	k.AdamW(p, m, v, g, &prim.AdamW{...})
+//	k.AdamW(newP, newM, newV, p, m, v, g, &prim.AdamW{...})
 package prim

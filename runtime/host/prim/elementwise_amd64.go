@@ -1025,9 +1025,19 @@ func uniformAVX2(dst *float32, x *uint32, n int)
 // adamWAVX512: one step of AdamW.
 //
 //go:noescape
-func adamWAVX512(p *float32, m *float32, v *float32, grad *float32, gScale float32, c1 float32, c2 float32, rootScale float32, eps float32, stepSize float32, decay float32, n int)
+func adamWAVX512(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, n int)
 
 // adamWAVX2: one step of AdamW.
 //
 //go:noescape
-func adamWAVX2(p *float32, m *float32, v *float32, grad *float32, gScale float32, c1 float32, c2 float32, rootScale float32, eps float32, stepSize float32, decay float32, n int)
+func adamWAVX2(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, n int)
+
+// adamWDecayAVX512: one step of AdamW.
+//
+//go:noescape
+func adamWDecayAVX512(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, decay float32, n int)
+
+// adamWDecayAVX2: one step of AdamW.
+//
+//go:noescape
+func adamWDecayAVX2(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, decay float32, n int)

@@ -9412,146 +9412,307 @@ end612:
 	VZEROUPPER
 	RET
 
-// func adamWAVX512(p *float32, m *float32, v *float32, grad *float32, gScale float32, c1 float32, c2 float32, rootScale float32, eps float32, stepSize float32, decay float32, n int)
+// func adamWAVX512(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, n int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·adamWAVX512(SB), NOSPLIT, $0-72
-	MOVQ         p+0(FP), AX
-	MOVQ         m+8(FP), CX
-	MOVQ         v+16(FP), DX
-	MOVQ         grad+24(FP), BX
-	MOVQ         n+64(FP), SI
-	VBROADCASTSS gScale+32(FP), Z0
-	VBROADCASTSS c1+36(FP), Z1
-	VBROADCASTSS c2+40(FP), Z2
-	VBROADCASTSS rootScale+44(FP), Z3
-	VBROADCASTSS eps+48(FP), Z4
-	VBROADCASTSS stepSize+52(FP), Z5
-	VBROADCASTSS decay+56(FP), Z6
-	XORQ         DI, DI
-	SUBQ         $+16, SI
+TEXT ·adamWAVX512(SB), NOSPLIT, $0-96
+	MOVQ         newP+0(FP), AX
+	MOVQ         newM+8(FP), CX
+	MOVQ         newV+16(FP), DX
+	MOVQ         p+24(FP), BX
+	MOVQ         m+32(FP), SI
+	MOVQ         v+40(FP), DI
+	MOVQ         grad+48(FP), R8
+	MOVQ         n+88(FP), R9
+	VBROADCASTSS gradScale+56(FP), Z0
+	VBROADCASTSS keep1+60(FP), Z1
+	VBROADCASTSS take1+64(FP), Z2
+	VBROADCASTSS keep2+68(FP), Z3
+	VBROADCASTSS take2+72(FP), Z4
+	VBROADCASTSS root+76(FP), Z5
+	VBROADCASTSS eps+80(FP), Z6
+	VBROADCASTSS step+84(FP), Z7
+	XORQ         R10, R10
+	SUBQ         $+16, R9
 	JLT          rest614
 
 loop613:
-	VMOVUPS      (AX)(DI*1), Z7
-	VMOVUPS      (CX)(DI*1), Z8
-	VMOVUPS      (DX)(DI*1), Z9
-	VMOVUPS      (BX)(DI*1), Z10
-	VMULPS       Z0, Z10, Z10
-	VSUBPS       Z8, Z10, Z11
-	VFMADD231PS  Z1, Z11, Z8
-	VMULPS       Z10, Z10, Z10
-	VSUBPS       Z9, Z10, Z10
-	VFMADD231PS  Z2, Z10, Z9
+	VMOVUPS      (BX)(R10*1), Z8
+	VMOVUPS      (SI)(R10*1), Z9
+	VMOVUPS      (DI)(R10*1), Z10
+	VMOVUPS      (R8)(R10*1), Z11
+	VMULPS       Z0, Z11, Z11
+	VMULPS       Z2, Z11, Z12
+	VFMADD231PS  Z1, Z9, Z12
+	VMULPS       Z11, Z11, Z9
+	VMULPS       Z4, Z9, Z9
+	VFMADD231PS  Z3, Z10, Z9
 	VSQRTPS      Z9, Z10
-	VFMADD213PS  Z4, Z3, Z10
-	VDIVPS       Z10, Z8, Z10
-	VMULPS       Z6, Z7, Z7
-	VFNMADD231PS Z5, Z10, Z7
-	VMOVUPS      Z7, (AX)(DI*1)
-	VMOVUPS      Z8, (CX)(DI*1)
-	VMOVUPS      Z9, (DX)(DI*1)
-	ADDQ         $+64, DI
-	SUBQ         $+16, SI
+	VFMADD213PS  Z6, Z5, Z10
+	VDIVPS       Z10, Z12, Z10
+	VFNMADD231PS Z7, Z10, Z8
+	VMOVUPS      Z8, (AX)(R10*1)
+	VMOVUPS      Z12, (CX)(R10*1)
+	VMOVUPS      Z9, (DX)(R10*1)
+	ADDQ         $+64, R10
+	SUBQ         $+16, R9
 	JGE          loop613
 
 rest614:
-	ADDQ         $+16, SI
+	ADDQ         $+16, R9
 	JZ           end615
-	MOVQ         $-1, R8
-	BZHIQ        SI, R8, R8
-	KMOVW        R8, K1
-	VMOVUPS.Z    (AX)(DI*1), K1, Z7
-	VMOVUPS.Z    (CX)(DI*1), K1, Z8
-	VMOVUPS.Z    (DX)(DI*1), K1, Z9
-	VMOVUPS.Z    (BX)(DI*1), K1, Z10
-	VMULPS       Z0, Z10, Z0
-	VSUBPS       Z8, Z0, Z10
-	VFMADD231PS  Z1, Z10, Z8
+	MOVQ         $-1, R11
+	BZHIQ        R9, R11, R11
+	KMOVW        R11, K1
+	VMOVUPS.Z    (BX)(R10*1), K1, Z8
+	VMOVUPS.Z    (SI)(R10*1), K1, Z9
+	VMOVUPS.Z    (DI)(R10*1), K1, Z10
+	VMOVUPS.Z    (R8)(R10*1), K1, Z11
+	VMULPS       Z0, Z11, Z0
+	VMULPS       Z2, Z0, Z2
+	VFMADD231PS  Z1, Z9, Z2
 	VMULPS       Z0, Z0, Z0
-	VSUBPS       Z9, Z0, Z0
-	VFMADD231PS  Z2, Z0, Z9
-	VSQRTPS      Z9, Z0
-	VFMADD213PS  Z4, Z3, Z0
-	VDIVPS       Z0, Z8, Z0
-	VMULPS       Z6, Z7, Z1
-	VFNMADD231PS Z5, Z0, Z1
-	VMOVUPS      Z1, K1, (AX)(DI*1)
-	VMOVUPS      Z8, K1, (CX)(DI*1)
-	VMOVUPS      Z9, K1, (DX)(DI*1)
+	VMULPS       Z4, Z0, Z0
+	VFMADD231PS  Z3, Z10, Z0
+	VSQRTPS      Z0, Z1
+	VFMADD213PS  Z6, Z5, Z1
+	VDIVPS       Z1, Z2, Z1
+	VFNMADD231PS Z7, Z1, Z8
+	VMOVUPS      Z8, K1, (AX)(R10*1)
+	VMOVUPS      Z2, K1, (CX)(R10*1)
+	VMOVUPS      Z0, K1, (DX)(R10*1)
 
 end615:
 	VZEROUPPER
 	RET
 
-// func adamWAVX2(p *float32, m *float32, v *float32, grad *float32, gScale float32, c1 float32, c2 float32, rootScale float32, eps float32, stepSize float32, decay float32, n int)
+// func adamWAVX2(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, n int)
 // Requires: AVX, FMA3
-TEXT ·adamWAVX2(SB), NOSPLIT, $0-72
-	MOVQ         p+0(FP), AX
-	MOVQ         m+8(FP), CX
-	MOVQ         v+16(FP), DX
-	MOVQ         grad+24(FP), BX
-	MOVQ         n+64(FP), SI
-	VBROADCASTSS gScale+32(FP), Y0
-	VBROADCASTSS c1+36(FP), Y1
-	VBROADCASTSS c2+40(FP), Y2
-	VBROADCASTSS rootScale+44(FP), Y3
-	VBROADCASTSS eps+48(FP), Y4
-	VBROADCASTSS stepSize+52(FP), Y5
-	VBROADCASTSS decay+56(FP), Y6
-	XORQ         DI, DI
-	SUBQ         $+8, SI
+TEXT ·adamWAVX2(SB), NOSPLIT, $0-96
+	MOVQ         newP+0(FP), AX
+	MOVQ         newM+8(FP), CX
+	MOVQ         newV+16(FP), DX
+	MOVQ         p+24(FP), BX
+	MOVQ         m+32(FP), SI
+	MOVQ         v+40(FP), DI
+	MOVQ         grad+48(FP), R8
+	MOVQ         n+88(FP), R9
+	VBROADCASTSS gradScale+56(FP), Y0
+	VBROADCASTSS keep1+60(FP), Y1
+	VBROADCASTSS take1+64(FP), Y2
+	VBROADCASTSS keep2+68(FP), Y3
+	VBROADCASTSS take2+72(FP), Y4
+	VBROADCASTSS root+76(FP), Y5
+	VBROADCASTSS eps+80(FP), Y6
+	VBROADCASTSS step+84(FP), Y7
+	XORQ         R10, R10
+	SUBQ         $+8, R9
 	JLT          rest617
 
 loop616:
-	VMOVUPS      (AX)(DI*1), Y7
-	VMOVUPS      (CX)(DI*1), Y8
-	VMOVUPS      (DX)(DI*1), Y9
-	VMOVUPS      (BX)(DI*1), Y10
-	VMULPS       Y0, Y10, Y10
-	VSUBPS       Y8, Y10, Y11
-	VFMADD231PS  Y1, Y11, Y8
-	VMULPS       Y10, Y10, Y10
-	VSUBPS       Y9, Y10, Y10
-	VFMADD231PS  Y2, Y10, Y9
+	VMOVUPS      (BX)(R10*1), Y8
+	VMOVUPS      (SI)(R10*1), Y9
+	VMOVUPS      (DI)(R10*1), Y10
+	VMOVUPS      (R8)(R10*1), Y11
+	VMULPS       Y0, Y11, Y11
+	VMULPS       Y2, Y11, Y12
+	VFMADD231PS  Y1, Y9, Y12
+	VMULPS       Y11, Y11, Y9
+	VMULPS       Y4, Y9, Y9
+	VFMADD231PS  Y3, Y10, Y9
 	VSQRTPS      Y9, Y10
-	VFMADD213PS  Y4, Y3, Y10
-	VDIVPS       Y10, Y8, Y10
-	VMULPS       Y6, Y7, Y7
-	VFNMADD231PS Y5, Y10, Y7
-	VMOVUPS      Y7, (AX)(DI*1)
-	VMOVUPS      Y8, (CX)(DI*1)
-	VMOVUPS      Y9, (DX)(DI*1)
-	ADDQ         $+32, DI
-	SUBQ         $+8, SI
+	VFMADD213PS  Y6, Y5, Y10
+	VDIVPS       Y10, Y12, Y10
+	VFNMADD231PS Y7, Y10, Y8
+	VMOVUPS      Y8, (AX)(R10*1)
+	VMOVUPS      Y12, (CX)(R10*1)
+	VMOVUPS      Y9, (DX)(R10*1)
+	ADDQ         $+32, R10
+	SUBQ         $+8, R9
 	JGE          loop616
 
 rest617:
-	ADDQ         $+8, SI
+	ADDQ         $+8, R9
 	JZ           end618
-	MOVQ         SI, R8
-	NEGQ         R8
-	LEAQ         lanes<>+0(SB), SI
-	VMOVDQU      32(SI)(R8*4), Y7
-	VMASKMOVPS   (AX)(DI*1), Y7, Y8
-	VMASKMOVPS   (CX)(DI*1), Y7, Y9
-	VMASKMOVPS   (DX)(DI*1), Y7, Y10
-	VMASKMOVPS   (BX)(DI*1), Y7, Y11
-	VMULPS       Y0, Y11, Y0
-	VSUBPS       Y9, Y0, Y11
-	VFMADD231PS  Y1, Y11, Y9
+	MOVQ         R9, R11
+	NEGQ         R11
+	LEAQ         lanes<>+0(SB), R9
+	VMOVDQU      32(R9)(R11*4), Y8
+	VMASKMOVPS   (BX)(R10*1), Y8, Y9
+	VMASKMOVPS   (SI)(R10*1), Y8, Y10
+	VMASKMOVPS   (DI)(R10*1), Y8, Y11
+	VMASKMOVPS   (R8)(R10*1), Y8, Y12
+	VMULPS       Y0, Y12, Y0
+	VMULPS       Y2, Y0, Y2
+	VFMADD231PS  Y1, Y10, Y2
 	VMULPS       Y0, Y0, Y0
-	VSUBPS       Y10, Y0, Y0
-	VFMADD231PS  Y2, Y0, Y10
-	VSQRTPS      Y10, Y0
-	VFMADD213PS  Y4, Y3, Y0
-	VDIVPS       Y0, Y9, Y0
-	VMULPS       Y6, Y8, Y1
-	VFNMADD231PS Y5, Y0, Y1
-	VMASKMOVPS   Y1, Y7, (AX)(DI*1)
-	VMASKMOVPS   Y9, Y7, (CX)(DI*1)
-	VMASKMOVPS   Y10, Y7, (DX)(DI*1)
+	VMULPS       Y4, Y0, Y0
+	VFMADD231PS  Y3, Y11, Y0
+	VSQRTPS      Y0, Y1
+	VFMADD213PS  Y6, Y5, Y1
+	VDIVPS       Y1, Y2, Y1
+	VFNMADD231PS Y7, Y1, Y9
+	VMASKMOVPS   Y9, Y8, (AX)(R10*1)
+	VMASKMOVPS   Y2, Y8, (CX)(R10*1)
+	VMASKMOVPS   Y0, Y8, (DX)(R10*1)
 
 end618:
+	VZEROUPPER
+	RET
+
+// func adamWDecayAVX512(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, decay float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·adamWDecayAVX512(SB), NOSPLIT, $0-104
+	MOVQ         newP+0(FP), AX
+	MOVQ         newM+8(FP), CX
+	MOVQ         newV+16(FP), DX
+	MOVQ         p+24(FP), BX
+	MOVQ         m+32(FP), SI
+	MOVQ         v+40(FP), DI
+	MOVQ         grad+48(FP), R8
+	MOVQ         n+96(FP), R9
+	VBROADCASTSS gradScale+56(FP), Z0
+	VBROADCASTSS keep1+60(FP), Z1
+	VBROADCASTSS take1+64(FP), Z2
+	VBROADCASTSS keep2+68(FP), Z3
+	VBROADCASTSS take2+72(FP), Z4
+	VBROADCASTSS root+76(FP), Z5
+	VBROADCASTSS eps+80(FP), Z6
+	VBROADCASTSS step+84(FP), Z7
+	VBROADCASTSS decay+88(FP), Z8
+	XORQ         R10, R10
+	SUBQ         $+16, R9
+	JLT          rest620
+
+loop619:
+	VMOVUPS      (BX)(R10*1), Z9
+	VMOVUPS      (SI)(R10*1), Z10
+	VMOVUPS      (DI)(R10*1), Z11
+	VMOVUPS      (R8)(R10*1), Z12
+	VMULPS       Z0, Z12, Z12
+	VMULPS       Z2, Z12, Z13
+	VFMADD231PS  Z1, Z10, Z13
+	VMULPS       Z12, Z12, Z10
+	VMULPS       Z4, Z10, Z10
+	VFMADD231PS  Z3, Z11, Z10
+	VMOVAPS      Z9, Z11
+	VFNMADD231PS Z8, Z9, Z11
+	VSQRTPS      Z10, Z9
+	VFMADD213PS  Z6, Z5, Z9
+	VDIVPS       Z9, Z13, Z9
+	VFNMADD231PS Z7, Z9, Z11
+	VMOVUPS      Z11, (AX)(R10*1)
+	VMOVUPS      Z13, (CX)(R10*1)
+	VMOVUPS      Z10, (DX)(R10*1)
+	ADDQ         $+64, R10
+	SUBQ         $+16, R9
+	JGE          loop619
+
+rest620:
+	ADDQ         $+16, R9
+	JZ           end621
+	MOVQ         $-1, R11
+	BZHIQ        R9, R11, R11
+	KMOVW        R11, K1
+	VMOVUPS.Z    (BX)(R10*1), K1, Z9
+	VMOVUPS.Z    (SI)(R10*1), K1, Z10
+	VMOVUPS.Z    (DI)(R10*1), K1, Z11
+	VMOVUPS.Z    (R8)(R10*1), K1, Z12
+	VMULPS       Z0, Z12, Z0
+	VMULPS       Z2, Z0, Z2
+	VFMADD231PS  Z1, Z10, Z2
+	VMULPS       Z0, Z0, Z0
+	VMULPS       Z4, Z0, Z0
+	VFMADD231PS  Z3, Z11, Z0
+	VMOVAPS      Z9, Z1
+	VFNMADD231PS Z8, Z9, Z1
+	VSQRTPS      Z0, Z3
+	VFMADD213PS  Z6, Z5, Z3
+	VDIVPS       Z3, Z2, Z3
+	VFNMADD231PS Z7, Z3, Z1
+	VMOVUPS      Z1, K1, (AX)(R10*1)
+	VMOVUPS      Z2, K1, (CX)(R10*1)
+	VMOVUPS      Z0, K1, (DX)(R10*1)
+
+end621:
+	VZEROUPPER
+	RET
+
+// func adamWDecayAVX2(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, decay float32, n int)
+// Requires: AVX, FMA3
+TEXT ·adamWDecayAVX2(SB), NOSPLIT, $0-104
+	MOVQ         newP+0(FP), AX
+	MOVQ         newM+8(FP), CX
+	MOVQ         newV+16(FP), DX
+	MOVQ         p+24(FP), BX
+	MOVQ         m+32(FP), SI
+	MOVQ         v+40(FP), DI
+	MOVQ         grad+48(FP), R8
+	MOVQ         n+96(FP), R9
+	VBROADCASTSS gradScale+56(FP), Y0
+	VBROADCASTSS keep1+60(FP), Y1
+	VBROADCASTSS take1+64(FP), Y2
+	VBROADCASTSS keep2+68(FP), Y3
+	VBROADCASTSS take2+72(FP), Y4
+	VBROADCASTSS root+76(FP), Y5
+	VBROADCASTSS eps+80(FP), Y6
+	VBROADCASTSS step+84(FP), Y7
+	VBROADCASTSS decay+88(FP), Y8
+	XORQ         R10, R10
+	SUBQ         $+8, R9
+	JLT          rest623
+
+loop622:
+	VMOVUPS      (BX)(R10*1), Y9
+	VMOVUPS      (SI)(R10*1), Y10
+	VMOVUPS      (DI)(R10*1), Y11
+	VMOVUPS      (R8)(R10*1), Y12
+	VMULPS       Y0, Y12, Y12
+	VMULPS       Y2, Y12, Y13
+	VFMADD231PS  Y1, Y10, Y13
+	VMULPS       Y12, Y12, Y10
+	VMULPS       Y4, Y10, Y10
+	VFMADD231PS  Y3, Y11, Y10
+	VMOVAPS      Y9, Y11
+	VFNMADD231PS Y8, Y9, Y11
+	VSQRTPS      Y10, Y9
+	VFMADD213PS  Y6, Y5, Y9
+	VDIVPS       Y9, Y13, Y9
+	VFNMADD231PS Y7, Y9, Y11
+	VMOVUPS      Y11, (AX)(R10*1)
+	VMOVUPS      Y13, (CX)(R10*1)
+	VMOVUPS      Y10, (DX)(R10*1)
+	ADDQ         $+32, R10
+	SUBQ         $+8, R9
+	JGE          loop622
+
+rest623:
+	ADDQ         $+8, R9
+	JZ           end624
+	MOVQ         R9, R11
+	NEGQ         R11
+	LEAQ         lanes<>+0(SB), R9
+	VMOVDQU      32(R9)(R11*4), Y9
+	VMASKMOVPS   (BX)(R10*1), Y9, Y10
+	VMASKMOVPS   (SI)(R10*1), Y9, Y11
+	VMASKMOVPS   (DI)(R10*1), Y9, Y12
+	VMASKMOVPS   (R8)(R10*1), Y9, Y13
+	VMULPS       Y0, Y13, Y0
+	VMULPS       Y2, Y0, Y2
+	VFMADD231PS  Y1, Y11, Y2
+	VMULPS       Y0, Y0, Y0
+	VMULPS       Y4, Y0, Y0
+	VFMADD231PS  Y3, Y12, Y0
+	VMOVAPS      Y10, Y1
+	VFNMADD231PS Y8, Y10, Y1
+	VSQRTPS      Y0, Y3
+	VFMADD213PS  Y6, Y5, Y3
+	VDIVPS       Y3, Y2, Y3
+	VFNMADD231PS Y7, Y3, Y1
+	VMASKMOVPS   Y1, Y9, (AX)(R10*1)
+	VMASKMOVPS   Y2, Y9, (CX)(R10*1)
+	VMASKMOVPS   Y0, Y9, (DX)(R10*1)
+
+end624:
 	VZEROUPPER
 	RET
 

@@ -19,20 +19,21 @@ type opTable struct {
 	compareVS    [numCompare]func(dst *uint32, x *float32, y float32, n int)
 	compareIntVV [numCompare]func(dst *uint32, x *uint32, y *uint32, n int)
 	compareIntVS [numCompare]func(dst *uint32, x *uint32, y uint32, n int)
-	fmaVVV       func(dst *float32, x *float32, y *float32, z *float32, n int)                                                                                                           // dst = x*y + z
-	fmaVSV       func(dst *float32, x *float32, y float32, z *float32, n int)                                                                                                            // dst = x*y + z
-	fmaVVS       func(dst *float32, x *float32, y *float32, z float32, n int)                                                                                                            // dst = x*y + z
-	fmaVSS       func(dst *float32, x *float32, y float32, z float32, n int)                                                                                                             // dst = x*y + z
-	selectVV     func(dst *float32, mask *uint32, x *float32, y *float32, n int)                                                                                                         // dst = mask ? x : y
-	selectVS     func(dst *float32, mask *uint32, x *float32, y float32, n int)                                                                                                          // dst = mask ? x : y
-	selectSV     func(dst *float32, mask *uint32, x float32, y *float32, n int)                                                                                                          // dst = mask ? x : y
-	selectSS     func(dst *float32, mask *uint32, x float32, y float32, n int)                                                                                                           // dst = mask ? x : y
-	fill         func(dst *uint32, s uint32, n int)                                                                                                                                      // dst = s
-	toI32        func(dst *uint32, x *float32, n int)                                                                                                                                    // dst = x, towards zero
-	fromI32      func(dst *float32, x *uint32, n int)                                                                                                                                    // dst = x
-	maskToFloat  func(dst *float32, mask *uint32, n int)                                                                                                                                 // dst = mask ? 1 : 0
-	uniform      func(dst *float32, x *uint32, n int)                                                                                                                                    // dst = the upper 24 bits of x, times 2^-24
-	adamW        func(p *float32, m *float32, v *float32, grad *float32, gScale float32, c1 float32, c2 float32, rootScale float32, eps float32, stepSize float32, decay float32, n int) // one step of AdamW
+	fmaVVV       func(dst *float32, x *float32, y *float32, z *float32, n int)                                                                                                                                                                                      // dst = x*y + z
+	fmaVSV       func(dst *float32, x *float32, y float32, z *float32, n int)                                                                                                                                                                                       // dst = x*y + z
+	fmaVVS       func(dst *float32, x *float32, y *float32, z float32, n int)                                                                                                                                                                                       // dst = x*y + z
+	fmaVSS       func(dst *float32, x *float32, y float32, z float32, n int)                                                                                                                                                                                        // dst = x*y + z
+	selectVV     func(dst *float32, mask *uint32, x *float32, y *float32, n int)                                                                                                                                                                                    // dst = mask ? x : y
+	selectVS     func(dst *float32, mask *uint32, x *float32, y float32, n int)                                                                                                                                                                                     // dst = mask ? x : y
+	selectSV     func(dst *float32, mask *uint32, x float32, y *float32, n int)                                                                                                                                                                                     // dst = mask ? x : y
+	selectSS     func(dst *float32, mask *uint32, x float32, y float32, n int)                                                                                                                                                                                      // dst = mask ? x : y
+	fill         func(dst *uint32, s uint32, n int)                                                                                                                                                                                                                 // dst = s
+	toI32        func(dst *uint32, x *float32, n int)                                                                                                                                                                                                               // dst = x, towards zero
+	fromI32      func(dst *float32, x *uint32, n int)                                                                                                                                                                                                               // dst = x
+	maskToFloat  func(dst *float32, mask *uint32, n int)                                                                                                                                                                                                            // dst = mask ? 1 : 0
+	uniform      func(dst *float32, x *uint32, n int)                                                                                                                                                                                                               // dst = the upper 24 bits of x, times 2^-24
+	adamW        func(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, n int)                // one step of AdamW
+	adamWDecay   func(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, decay float32, n int) // one step of AdamW
 }
 
 // opsGo is the element-wise loops of one instruction set.
@@ -161,6 +162,7 @@ func opsGo() opTable {
 		maskToFloat: maskToFloatGo,
 		uniform:     uniformGo,
 		adamW:       adamWGo,
+		adamWDecay:  adamWDecayGo,
 	}
 }
 
@@ -1932,7 +1934,10 @@ func uniformGo(dst *float32, x *uint32, n int) {
 }
 
 // adamWGo: one step of AdamW.
-func adamWGo(p *float32, m *float32, v *float32, grad *float32, gScale float32, c1 float32, c2 float32, rootScale float32, eps float32, stepSize float32, decay float32, n int) {
+func adamWGo(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, n int) {
+	vnewP := unsafe.Slice(newP, n)
+	vnewM := unsafe.Slice(newM, n)
+	vnewV := unsafe.Slice(newV, n)
 	vp := unsafe.Slice(p, n)
 	vm := unsafe.Slice(m, n)
 	vv := unsafe.Slice(v, n)
@@ -1942,20 +1947,50 @@ func adamWGo(p *float32, m *float32, v *float32, grad *float32, gScale float32, 
 		t2 := vm[i]
 		t3 := vv[i]
 		t4 := vgrad[i]
-		t5 := float32(t4 * gScale)
-		t6 := t5 - t2
-		t7 := fma32(c1, t6, t2)
+		t5 := float32(t4 * gradScale)
+		t6 := float32(t5 * take1)
+		t7 := fma32(t2, keep1, t6)
 		t8 := float32(t5 * t5)
-		t9 := t8 - t3
-		t10 := fma32(c2, t9, t3)
+		t9 := float32(t8 * take2)
+		t10 := fma32(t3, keep2, t9)
 		t11 := float32(math.Sqrt(float64(t10)))
-		t12 := fma32(t11, rootScale, eps)
+		t12 := fma32(t11, root, eps)
 		t13 := t7 / t12
-		t14 := float32(t1 * decay)
-		t15 := fma32(-stepSize, t13, t14)
-		vp[i] = t15
-		vm[i] = t7
-		vv[i] = t10
+		t14 := fma32(-t13, step, t1)
+		vnewP[i] = t14
+		vnewM[i] = t7
+		vnewV[i] = t10
+	}
+}
+
+// adamWDecayGo: one step of AdamW.
+func adamWDecayGo(newP *float32, newM *float32, newV *float32, p *float32, m *float32, v *float32, grad *float32, gradScale float32, keep1 float32, take1 float32, keep2 float32, take2 float32, root float32, eps float32, step float32, decay float32, n int) {
+	vnewP := unsafe.Slice(newP, n)
+	vnewM := unsafe.Slice(newM, n)
+	vnewV := unsafe.Slice(newV, n)
+	vp := unsafe.Slice(p, n)
+	vm := unsafe.Slice(m, n)
+	vv := unsafe.Slice(v, n)
+	vgrad := unsafe.Slice(grad, n)
+	for i := range n {
+		t1 := vp[i]
+		t2 := vm[i]
+		t3 := vv[i]
+		t4 := vgrad[i]
+		t5 := float32(t4 * gradScale)
+		t6 := float32(t5 * take1)
+		t7 := fma32(t2, keep1, t6)
+		t8 := float32(t5 * t5)
+		t9 := float32(t8 * take2)
+		t10 := fma32(t3, keep2, t9)
+		t11 := fma32(-t1, decay, t1)
+		t12 := float32(math.Sqrt(float64(t10)))
+		t13 := fma32(t12, root, eps)
+		t14 := t7 / t13
+		t15 := fma32(-t14, step, t11)
+		vnewP[i] = t15
+		vnewM[i] = t7
+		vnewV[i] = t10
 	}
 }
 

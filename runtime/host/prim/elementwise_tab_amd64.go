@@ -128,6 +128,7 @@ func opsAVX512() opTable {
 		maskToFloat: maskToFloatAVX512,
 		uniform:     uniformAVX512,
 		adamW:       adamWAVX512,
+		adamWDecay:  adamWDecayAVX512,
 	}
 }
 
@@ -257,5 +258,6 @@ func opsAVX2() opTable {
 		maskToFloat: maskToFloatAVX2,
 		uniform:     uniformAVX2,
 		adamW:       adamWAVX2,
+		adamWDecay:  adamWDecayAVX2,
 	}
 }

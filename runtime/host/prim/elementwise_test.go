@@ -321,29 +321,57 @@ func testIntRows(t *testing.T, k *Kernels, rows, cols int, x, y Operand[float32]
 	}
 }
 
+// One routine gives what its operations give one by one, and what float64 gives as nearly.
 func TestAdamW(t *testing.T) {
 	onBlocks(t, func(k *Kernels, a *arena, r *rand.Rand, n int) {
 		p, m, v, g := a.normals(r, n), a.normals(r, n), a.normals(r, n), a.normals(r, n)
 		for i := range v {
 			m[i], v[i] = m[i]*0.1, v[i]*v[i]*0.01
 		}
-		h := &AdamW{LR: 6e-4, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Step: 1 + r.IntN(50), GradScale: 0.25}
-		type state struct{ p, m, v float64 }
-		want := make([]state, n)
-		for i := range want {
-			gs := h.GradScale * float64(g[i])
-			mi := h.Beta1*float64(m[i]) + (1-h.Beta1)*gs
-			vi := h.Beta2*float64(v[i]) + (1-h.Beta2)*gs*gs
-			mHat, vHat := mi/(1-math.Pow(h.Beta1, float64(h.Step))), vi/(1-math.Pow(h.Beta2, float64(h.Step)))
-			pi := float64(p[i]) - h.LR*h.WeightDecay*float64(p[i]) - h.LR*mHat/(math.Sqrt(vHat)+h.Eps)
-			want[i] = state{pi, mi, vi}
+		const lr, beta1, beta2, weightDecay = 6e-4, 0.9, 0.95, 0.1
+		step := float64(1 + r.IntN(50))
+		h := &AdamW{GradScale: 0.25, Keep1: beta1, Take1: 1 - beta1, Keep2: beta2, Take2: 1 - beta2, Eps: 1e-8, Decays: r.IntN(2) > 0, Decay: lr * weightDecay,
+			Root: float32(1 / math.Sqrt(1-math.Pow(beta2, step))), Step: float32(lr / (1 - math.Pow(beta1, step)))}
+		wantP, wantM, wantV := adamWByParts(k, p, m, v, g, h)
+		for i := range p {
+			gs := 0.25 * float64(g[i])
+			mi := beta1*float64(m[i]) + (1-beta1)*gs
+			vi := beta2*float64(v[i]) + (1-beta2)*gs*gs
+			mHat, vHat := mi/(1-math.Pow(beta1, step)), vi/(1-math.Pow(beta2, step))
+			pi := float64(p[i]) - lr*mHat/(math.Sqrt(vHat)+1e-8)
+			if h.Decays {
+				pi -= lr * weightDecay * float64(p[i])
+			}
+			require.InDelta(t, pi, float64(wantP[i]), 1.5*ulp32(pi)+1e-9, "p")
+			require.InDelta(t, mi, float64(wantM[i]), 1.5*ulp32(beta1*math.Abs(float64(m[i]))+(1-beta1)*math.Abs(gs)), "m") // its terms may cancel
+			require.InDelta(t, vi, float64(wantV[i]), 3*ulp32(vi), "v")
 		}
-		k.AdamW(p, m, v, g, h)
+		newP := a.normals(r, n)
+		k.AdamW(newP, m, v, p, m, v, g, h)
 		a.check("adamw")
-		for i, w := range want {
-			require.InDelta(t, w.p, float64(p[i]), 1.5*ulp32(w.p)+1e-9, "p")
-			require.InDelta(t, w.m, float64(m[i]), 2e-8, "m") // up to |m| + |g| ulp: they may cancel
-			require.InDelta(t, w.v, float64(v[i]), 3*ulp32(w.v), "v")
-		}
+		requireSameBits(t, wantP, newP, "p")
+		requireSameBits(t, wantM, m, "m")
+		requireSameBits(t, wantV, v, "v")
 	})
+}
+
+func adamWByParts(k *Kernels, p, m, v, g []float32, h *AdamW) (newP, newM, newV []float32) {
+	n := len(p)
+	scaled, x := make([]float32, n), make([]float32, n)
+	newP, newM, newV = make([]float32, n), make([]float32, n), make([]float32, n)
+	k.BinaryVS(Mul, scaled, g, h.GradScale)
+	k.BinaryVS(Mul, x, scaled, h.Take1)
+	k.FMAVSV(newM, m, h.Keep1, x)
+	k.Binary(Mul, x, scaled, scaled)
+	k.BinaryVS(Mul, x, x, h.Take2)
+	k.FMAVSV(newV, v, h.Keep2, x)
+	copy(newP, p)
+	if h.Decays {
+		k.FMAVSV(newP, p, -h.Decay, p)
+	}
+	k.Unary(Sqrt, x, newV)
+	k.FMAVSS(x, x, h.Root, h.Eps)
+	k.Binary(Div, x, newM, x)
+	k.FMAVSV(newP, x, -h.Step, newP)
+	return newP, newM, newV
 }

@@ -1,29 +1,35 @@
 package prim
 
-import "math"
-
-// AdamW holds the hyperparameters of one step of AdamW (Loshchilov and Hutter,
-// "Decoupled weight decay regularization", 2019).
+// AdamW is what one step of AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019) takes besides the
+// parameters: with the step's number t, learning rate lr and weight decay w,
+//
+//	Keep1 = beta1, Take1 = 1 - beta1, Keep2 = beta2, Take2 = 1 - beta2
+//	Root = 1/sqrt(1 - beta2^t), Step = lr / (1 - beta1^t), Decay = lr w
 type AdamW struct {
-	LR, Beta1, Beta2, Eps, WeightDecay float64
-	Step                               int     // counts from 1
-	GradScale                          float64 // what gradients are multiplied by first: clipping, 1/count
+	GradScale                  float32 // what gradients are multiplied by first: clipping, 1/count
+	Keep1, Take1, Keep2, Take2 float32
+	Root, Eps, Step            float32
+	Decays                     bool // else Decay has no part in it
+	Decay                      float32
 }
 
-// AdamW updates parameters p and moments m and v from gradients g:
+// AdamW computes new parameters and moments from parameters p, moments m and v and gradients g:
 //
-//	g' = GradScale g;  m += (1-Beta1)(g' - m);  v += (1-Beta2)(g'^2 - v)
-//	p = p - LR WeightDecay p - LR mHat / (sqrt(vHat) + Eps)
+//	g' = GradScale g;  m' = Keep1 m + Take1 g';  v' = Keep2 v + Take2 g'^2
+//	p' = p - Decay p - Step m' / (Root sqrt(v') + Eps)
 //
-// with mHat = m/(1-Beta1^Step), vHat = v/(1-Beta2^Step).
-func (k *Kernels) AdamW(p, m, v, g []float32, h *AdamW) {
-	n := len(p)
+// It gives the bits of k.Binary and k.FMA in this order; each new block may be any of the old ones.
+func (k *Kernels) AdamW(newP, newM, newV, p, m, v, g []float32, h *AdamW) {
+	n := len(newP)
 	if n == 0 {
 		return
 	}
-	m, v, g = m[:n], v[:n], g[:n]
-	correct1 := 1 - math.Pow(h.Beta1, float64(h.Step))
-	correct2 := 1 - math.Pow(h.Beta2, float64(h.Step))
-	k.ops.adamW(&p[0], &m[0], &v[0], &g[0], float32(h.GradScale), float32(1-h.Beta1), float32(1-h.Beta2),
-		float32(1/math.Sqrt(correct2)), float32(h.Eps), float32(h.LR/correct1), float32(1-h.LR*h.WeightDecay), n)
+	newM, newV, p, m, v, g = newM[:n], newV[:n], p[:n], m[:n], v[:n], g[:n]
+	if h.Decays {
+		k.ops.adamWDecay(&newP[0], &newM[0], &newV[0], &p[0], &m[0], &v[0], &g[0],
+			h.GradScale, h.Keep1, h.Take1, h.Keep2, h.Take2, h.Root, h.Eps, h.Step, h.Decay, n)
+		return
+	}
+	k.ops.adamW(&newP[0], &newM[0], &newV[0], &p[0], &m[0], &v[0], &g[0],
+		h.GradScale, h.Keep1, h.Take1, h.Keep2, h.Take2, h.Root, h.Eps, h.Step, n)
 }

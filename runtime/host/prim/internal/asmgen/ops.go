@@ -196,25 +196,36 @@ func singles() []*group {
 	single("uniform", "dst = the upper 24 bits of x, times 2^-24", dst, []param{ivec("x")}, one(func(e *expression, x *val) *val {
 		return e.mul(e.toFloat(e.shr(x, 8)), e.c(0x1p-24))
 	}))
-	single("adamW", "one step of AdamW", []param{vec("p"), vec("m"), vec("v")},
-		[]param{vec("p"), vec("m"), vec("v"), vec("grad"), scalar("gScale"), scalar("c1"), scalar("c2"),
-			scalar("rootScale"), scalar("eps"), scalar("stepSize"), scalar("decay")}, adamW)
+	adamw := func(name string, decays bool) {
+		ins := []param{vec("p"), vec("m"), vec("v"), vec("grad"), scalar("gradScale"), scalar("keep1"), scalar("take1"),
+			scalar("keep2"), scalar("take2"), scalar("root"), scalar("eps"), scalar("step")}
+		if decays {
+			ins = append(ins, scalar("decay"))
+		}
+		single(name, "one step of AdamW", []param{vec("newP"), vec("newM"), vec("newV")}, ins,
+			func(e *expression, in []*val) []*val { return adamW(e, in) })
+	}
+	adamw("adamW", false)
+	adamw("adamWDecay", true)
 	return all
 }
 
-// adamW is Loshchilov and Hutter's "Decoupled weight decay regularization" (2019),
-// algorithm 2, with the bias corrections in stepSize and rootScale:
+// adamW is algorithm 2 of Loshchilov and Hutter's "Decoupled weight decay regularization" (2019), with what doesn't depend on
+// the element computed beforehand:
 //
-//	m += (1 - beta1)(g - m); v += (1 - beta2)(g^2 - v)      c1 = 1 - beta1, c2 = 1 - beta2
-//	p = decay p - stepSize m / (rootScale sqrt(v) + eps)
+//	g' = gradScale g; m' = keep1 m + take1 g'; v' = keep2 v + take2 g'^2
+//	p' = p - decay p - step m' / (root sqrt(v') + eps)
+//
+// The last terms of a sum are added in one rounding, as the operations that this takes the place of do.
 func adamW(e *expression, in []*val) []*val {
-	p, m, v, g := in[0], in[1], in[2], in[3]
-	gScale, c1, c2, rootScale, eps, stepSize, decay := in[4], in[5], in[6], in[7], in[8], in[9], in[10]
-	g = e.mul(g, gScale)
-	m = e.fma(c1, e.sub(g, m), m)
-	v = e.fma(c2, e.sub(e.mul(g, g), v), v)
-	root := e.fma(e.sqrt(v), rootScale, eps)
-	p = e.fnma(stepSize, e.div(m, root), e.mul(p, decay))
+	p, m, v, g, gradScale, keep1, take1, keep2, take2, root, eps, step := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7], in[8], in[9], in[10], in[11]
+	g = e.mul(g, gradScale)
+	m = e.fma(m, keep1, e.mul(g, take1))
+	v = e.fma(v, keep2, e.mul(e.mul(g, g), take2))
+	if len(in) > 12 {
+		p = e.fnma(p, in[12], p)
+	}
+	p = e.fnma(e.div(m, e.fma(e.sqrt(v), root, eps)), step, p)
 	return []*val{p, m, v}
 }
 
