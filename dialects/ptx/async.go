@@ -41,7 +41,7 @@ var BarrierWait = define(ir.OpDef{
 var TMALoad = define(ir.OpDef{
 	Name:    "tma_load",
 	Summary: "copies a box of a tensor to shared memory in the background; the barrier counts its bytes",
-	Description: "Coordinates are elements, the contiguous dimension first; what lies outside the tensor is filled with zeros. With `mask` the box goes to the same " +
+	Description: "Coordinates are elements, the contiguous dimension first and there a multiple of 16 bytes; what lies outside the tensor is filled with zeros. With `mask` the box goes to the same " +
 		"place, and the bytes to the same barrier, in each block of the cluster whose bit is set.",
 	Operands: []ir.OperandDef{
 		{Name: "map", Type: mapParam}, {Name: "to", Type: shared}, {Name: "barrier", Type: shared},

@@ -108,6 +108,10 @@ func (w *warp) box(mapSlot int, at []int, l int) (box, error) {
 			b.rows *= t.Box[i]
 		}
 	}
+	// An H200 calls it an illegal instruction.
+	if n := b.at[0] * t.size(); n%16 != 0 {
+		return box{}, fmt.Errorf("names a box that starts %d bytes into its rows, no multiple of 16", n)
+	}
 	return b, nil
 }
 

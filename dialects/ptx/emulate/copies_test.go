@@ -148,6 +148,12 @@ func TestLaunchErrors(t *testing.T) {
 		change(bad)
 		require.ErrorContains(t, Launch(m, b.Kernel, 2, uint64(0), bad), want)
 	}
+	odd := ptx.NewKernel(ir.NewBuilder(ctx, nil), ptx.Config{Name: "k", Target: ptx.SM90A, Threads: 32, Shared: 1024}, ptx.TensorMap(ctx))
+	odd.If(odd.Compare("eq", odd.Special("tid.x"), odd.I32(0)), false, func() {
+		odd.Do(ptx.TMAStore, []*ir.Value{odd.Kernel.Body().Arg(0), odd.SharedBase(), odd.I32(5), odd.I32(0)})
+	}, nil)
+	odd.CreateState(ptx.Return, ir.OpState{})
+	require.ErrorContains(t, Launch(m, odd.Kernel, 1, good()), "a box that starts 10 bytes into its rows, no multiple of 16")
 	_, err := Compile(b.Kernel.Body().Last())
 	require.ErrorContains(t, err, "is no ptx.kernel")
 }

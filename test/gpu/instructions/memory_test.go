@@ -29,6 +29,10 @@ func memory() []experiment {
 			b.ReduceMin(at, b.load(b.at(b.in, b.tid, 8), b.Ctx.I64(), 1), 0, b.Compare("ne", b.tid, b.I32(3)))
 		}},
 	)
+	all = append(all, experiment{name: "prefetch_bulk", in: words(128), out: 512, elem: "u32", body: func(b *body) {
+		b.Do(ptx.PrefetchBulk, []*ir.Value{b.in, b.I32(512), b.Compare("eq", b.tid, b.I32(5))})
+		b.store(b.at(b.out, b.tid, 4), b.load(b.at(b.in, b.tid, 4), b.Ctx.I32(), 1))
+	}})
 	for _, n := range []int{4, 8, 16} {
 		all = append(all, copied(n))
 	}
@@ -180,21 +184,12 @@ func boxes() []experiment {
 		loaded("tma_load bf16", tensor{element: "bf16", dims: []int{90, 20}, strides: []int{192}, box: []int{64, 8}, swizzle: 128}, [][]int{{8, 3}, {56, 15}}),
 		loaded("tma_load tf32", tensor{element: "tf32", dims: []int{44, 20}, strides: []int{176}, box: []int{32, 8}, swizzle: 128}, [][]int{{4, 0}}),
 		loaded("tma_load of 1 dimension", tensor{element: "f32", dims: []int{100}, box: []int{64}}, [][]int{{80}}),
-		loaded("tma_load of 3 dimensions", tensor{element: "f32", dims: []int{16, 5, 3}, strides: []int{64, 320}, box: []int{8, 4, 2}}, [][]int{{4, 2, 1}, {-1, -1, -1}}))
+		loaded("tma_load of 3 dimensions", tensor{element: "f32", dims: []int{16, 5, 3}, strides: []int{64, 320}, box: []int{8, 4, 2}}, [][]int{{4, 2, 1}, {-4, -1, -1}}))
 	all = append(all, multicast())
 	for _, s := range []int{0, 32, 64, 128} {
 		all = append(all, stored(s))
 	}
 	return all
-}
-
-// oddBoxes start at elements that are no multiples of 16 bytes from the rows' starts.
-func oddBoxes() []experiment {
-	return []experiment{
-		loaded("tma_load tf32 at 1", tensor{element: "tf32", dims: []int{44, 20}, strides: []int{176}, box: []int{32, 8}, swizzle: 128}, [][]int{{1, 0}}),
-		loaded("tma_load bf16 at 60 over the edge", tensor{element: "bf16", dims: []int{90, 20}, strides: []int{192}, box: []int{64, 8}, swizzle: 128}, [][]int{{60, 15}}),
-		loaded("tma_load bf16 at 5", tensor{element: "bf16", dims: []int{90, 20}, strides: []int{192}, box: []int{64, 8}, swizzle: 128}, [][]int{{5, 3}}),
-	}
 }
 
 // rowOf is the bytes of a box's rows: what the swizzle spans.
@@ -298,7 +293,7 @@ func stored(swizzle int) experiment {
 		b.Do(ptx.Fence, nil, "kind", "async")
 		b.sync()
 		b.If(b.Compare("eq", b.tid, b.I32(0)), false, func() {
-			for _, corner := range [][]int{{-3, -2}, {4 + row/4, 15}} {
+			for _, corner := range [][]int{{-4, -2}, {4 + row/4, 15}} {
 				b.Do(ptx.TMAStore, []*ir.Value{b.maps[0], b.SharedBase(), b.I32(corner[0]), b.I32(corner[1])})
 				b.Do(ptx.TMACommit, nil)
 			}
