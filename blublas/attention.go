@@ -72,9 +72,11 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 	case a.Precision == FP16x3 && wide: // two tensors of rows, of columns, and their sums don't fit
 		return nil
 	case a.Precision == FP16x3 && kernel == AttentionGradQueries:
-		return []AttentionBlock{group(2, 64, 3, true), group(2, 64, 3, false), group(2, 64, 2, true)}
+		return []AttentionBlock{group(2, 64, 4, true), group(2, 64, 3, true), group(2, 64, 3, false)}
 	case a.Precision == FP16x3:
-		return []AttentionBlock{group(2, 64, 3, false), group(2, 64, 2, false)}
+		part := group(2, 64, 3, false)
+		part.HeldPart = true
+		return []AttentionBlock{part, group(2, 64, 4, true), group(2, 64, 3, false)}
 	case a.Precision != BF16:
 		return nil
 	case kernel == AttentionForward && wide:
@@ -144,6 +146,7 @@ type AttentionBlock struct {
 
 	Consumers int  // warpgroups that multiply with wgmma, of 64 rows each, instead of warps; 0: mma
 	Held      bool // warpgroups hold the block's rows in registers
+	HeldPart  bool // only the larger of their planes
 	Ahead     bool // they begin the scores of the next columns before they weight those of the last (forward)
 }
 

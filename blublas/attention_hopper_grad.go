@@ -56,10 +56,7 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 				b.Do(ptx.WGMMAFence, nil)
 				sum = w.complete(w.multiply(left, sums, w.Block.Columns/16, sum, b.True(), true))[0]
 			} else {
-				left, down := w.scaledOperands(ds)
-				b.Do(ptx.WGMMAFence, nil)
-				acc := w.complete(w.multiply(left, sums, w.Block.Columns/16, b.Undef(n), b.False(), true))[0]
-				sum = w.promote(acc, sum, down, keyScale)
+				sum = w.addScaled(ds, sums, keyScale, sum)
 			}
 			w.release(empty, ring)
 			return append(w.after(ring, w.Block.Stages).values(), sum)
@@ -84,13 +81,16 @@ func (w *groups) less(x, scale, delta *ir.Value) *ir.Value {
 	return w.b.FMA(x, scale, w.b.Unary(ptx.Neg, delta))
 }
 
-// promote is sum + acc, whose rows are too great by two factors, one the rows'.
-func (w *groups) promote(acc, sum *ir.Value, down [2]*ir.Value, scale *ir.Value) *ir.Value {
-	b := w.b
+// addScaled is sum + x y of numbers of any magnitude and of planes at a scale.
+func (w *groups) addScaled(x []*ir.Value, y factor, scale, sum *ir.Value) *ir.Value {
+	b, n := w.b, w.Features/2
+	left, down := w.scaledOperands(x)
+	b.Do(ptx.WGMMAFence, nil)
+	acc := w.complete(w.multiply(left, y, w.Block.Columns/16, b.Undef(n), b.False(), true))[0]
 	for i := range down {
 		down[i] = b.Binary(ptx.Mul, down[i], scale)
 	}
-	return b.FMA(acc, w.byRow(w.Features/2, down), sum)
+	return b.FMA(acc, w.byRow(n, down), sum)
 }
 
 // gradKeysHopper makes GradKeys' kernel for warpgroups. Parameters: tensor maps of k, v, q and do, or of their planes, lse,
@@ -174,12 +174,9 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 					sums := w.complete(w.multiply(weights, gradSums, steps, dv, b.True(), true), w.multiply(weightGrads, querySums, steps, dk, b.True(), true))
 					dv, dk = sums[0], sums[1]
 				} else {
-					weights, down := w.scaledOperands(p)
-					weightGrads, gradDown := w.scaledOperands(ds)
-					b.Do(ptx.WGMMAFence, nil)
-					sums := w.complete(w.multiply(weights, gradSums, steps, b.Undef(n), b.False(), true),
-						w.multiply(weightGrads, querySums, steps, b.Undef(n), b.False(), true))
-					dv, dk = w.promote(sums[0], dv, down, ofGrads), w.promote(sums[1], dk, gradDown, ofQueries)
+					// One after the other: both operands and both accumulators don't fit.
+					dv = w.addScaled(p, gradSums, ofGrads, dv)
+					dk = w.addScaled(ds, querySums, ofQueries, dk)
 				}
 				b.Do(ptx.WarpSync, nil) // all lanes have read their numbers
 				w.release(empty, ring)

@@ -169,6 +169,9 @@ func attentions() []Attention {
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 130, Features: 32, Scale: 0.2}, group(2, 128, 2, false))
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 100, Keys: 70, Features: 80, Causal: true, Scale: 0.1}, group(1, 48, 2, true))
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 200, Keys: 200, Features: 128, Causal: true, Scale: 0.1}, group(3, 32, 2, false))
+	part := group(1, 64, 2, false)
+	part.HeldPart = true
+	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 70, Keys: 90, Features: 64, Causal: true, Scale: 0.125}, part)
 	ahead := group(1, 64, 2, true)
 	ahead.Ahead = true
 	for _, p := range []Precision{BF16, FP16x3} {
@@ -178,6 +181,8 @@ func attentions() []Attention {
 	add(FP16x3, ptx.SM90A, Attention{Batch: 2, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, group(1, 64, 2, true))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 140, Keys: 200, Features: 64, Causal: true, Scale: 0.125}, group(2, 64, 2, false))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 45, Features: 48, Scale: 0.2}, group(2, 64, 2, false))
+	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 65, Keys: 20, Features: 128, Scale: 0.1}, group(1, 64, 2, false))
+	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 20, Keys: 65, Features: 16, Causal: true, Scale: 0.3}, group(1, 64, 2, true))
 	return all
 }
 
