@@ -16,7 +16,8 @@ type shape struct {
 	fused   blublas.Options // what the kernel does beside the product; cuBLAS does the product alone
 }
 
-// The linear layers of GPT-2 124M at 16384 tokens, in the three directions, and a square.
+// The linear layers of GPT-2 124M at 16384 tokens, in the three directions, squares, products as programs fuse them, and the
+// head's for 2048 tokens at a time.
 func shapes() []shape {
 	const tokens = 16384
 	var all []shape
@@ -36,7 +37,9 @@ func shapes() []shape {
 		shape{"fused fc forward", nt, tokens, 3072, 768, blublas.Options{Bias: true, Gelu: true, Keep: true}},
 		shape{"fused out forward", nt, tokens, 768, 3072, blublas.Options{Bias: true, Residual: true}},
 		shape{"fused out input", nn, tokens, 3072, 768, blublas.Options{GeluGrad: true, SumColumns: true}},
-		shape{"fused fc weight", tn, 3072, 768, tokens, blublas.Options{Accumulate: true}})
+		shape{"fused fc weight", tn, 3072, 768, tokens, blublas.Options{Accumulate: true}},
+		shape{name: "chunk forward", layout: nt, m: 2048, n: 50304, k: 768},
+		shape{"fused chunk weight", tn, 50304, 768, 2048, blublas.Options{Accumulate: true}})
 }
 
 // hopper is a wgmma kernel.
@@ -66,7 +69,9 @@ func ampere(p blublas.Precision, bn, stages, split int) blublas.Gemm {
 // candidates lists what is tried for a shape, by predicted time.
 func (b *bench) candidates(p blublas.Precision, s shape, layout string, out ir.FloatKind) []blublas.Gemm {
 	o := s.fused
-	o.Out = out
+	if o.Out = out; o.Residual || o.Accumulate { // as compiled programs do
+		o.Out = ir.F32
+	}
 	g := with(blublas.Gemm{Precision: p}, layout, s.m, s.n, s.k)
 	g.Epilogue = blublas.Standard(o)
 	d := b.gpu.Device
