@@ -18,6 +18,7 @@ import math
 import os
 import queue
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -36,10 +37,16 @@ class Curves:
     def __init__(self, o, folder):
         self.o, self.begun, self.start = o, time.time(), os.path.join(folder, "start")
         self.rates, self.longest, self.failures = {}, {}, 0
+        self.points = [p for p in range(2, o.steps + 1) if p % o.val_every == 0 or p == o.steps]  # steps with a validation
         self.results = {"about": {"command": sys.argv[1:], "begun": time.strftime("%Y-%m-%d %H:%M:%S")}, "runs": []}
 
     def at(self, name):
         return os.path.join(self.o.artifacts, name)
+
+    def head(self):
+        o = self.o
+        print(f"{o.steps} steps of {o.batch} x {o.tokens} tokens; loss on {o.val_batches * o.batch} held-out windows after step")
+        print(f"{'':22}" + "".join(f"{p:>10}" for p in self.points) + f"{'s':>8}", flush=True)
 
     def check(self):
         """Windows of another batch would be taken for these without a word."""
@@ -52,6 +59,8 @@ class Curves:
     def keep(self, **run):
         self.results["runs"].append(run)
         self.save()
+        name = f"{run['who']} {run['precision']}" + (f" perturbed {run['perturbed']}" if run.get("perturbed") else "")
+        print(f"{name:22}" + "".join(f"{run['validation'][p]:10.5f}" for p in self.points) + f"{run['seconds']:8.1f}", flush=True)
 
     def save(self):
         with open(self.o.json, "w") as f:
@@ -119,13 +128,6 @@ class Curves:
         return [r for r in self.results["runs"] if r["who"] == who and precision in (None, r["precision"])]
 
     def report(self):
-        o, last = self.o, self.o.steps
-        points = sorted(self.of("blurun")[0]["validation"])
-        print(f"{last} steps of {o.batch} x {o.tokens} tokens; loss on {o.val_batches * o.batch} held-out windows after step")
-        print(f"{'':22}" + "".join(f"{p:>10}" for p in points) + f"{'s':>8}")
-        for r in self.results["runs"]:
-            name = f"{r['who']} {r['precision']}" + (f" perturbed {r['perturbed']}" if r.get("perturbed") else "")
-            print(f"{name:22}" + "".join(f"{r['validation'][p]:10.5f}" for p in points) + f"{r['seconds']:8.1f}")
         self.results["verdicts"] = [self.judge(r) for r in self.of("blurun")]
         self.save()
 
@@ -147,7 +149,7 @@ class Curves:
         return {"precision": precision, "runs": n, "mean": mean, "deviation": deviation, "difference": off, "limit": limit, "fits": fits}
 
     def plot(self):
-        """Above, losses: of steps in pale, averaged, and as points those on held-out windows. Below, their differences from the mean of PyTorch's fp32."""
+        """Above, losses: of steps in pale, averaged, and as points those on held-out windows. Below, their differences from the mean of PyTorch's fp32; last, those in fp32 alone."""
         os.environ.setdefault("MPLCONFIGDIR", os.path.dirname(self.start))
         import matplotlib
 
@@ -160,12 +162,12 @@ class Curves:
         averaged = lambda xs: np.convolve(xs, np.ones(width) / width, "valid")
         x = np.arange(2, last + 1)
         middle = averaged(x)
-        points = sorted(base[0]["validation"])
+        points = self.points
         mean = np.mean([averaged(r["losses"]) for r in base], axis=0)
         held = np.mean([[r["validation"][p] for p in points] for r in base], axis=0)
         colors = {"blurun fp32": "tab:blue", "blurun fp32-strict": "tab:green", "blurun bf16": "tab:red",
                   "PyTorch fp32": "black", "PyTorch fp32, weights perturbed": "0.65", "PyTorch bf16": "tab:orange", "PyTorch bf16, weights perturbed": "navajowhite"}
-        figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(10, 9), height_ratios=[3, 2], layout="constrained")
+        figure, (above, below, close) = plt.subplots(3, 1, sharex=True, figsize=(10, 12), height_ratios=[3, 2, 2], layout="constrained")
         labelled = set()
         for r in sorted(self.results["runs"], key=lambda r: (r["who"] == "blurun", r["precision"] == "fp32", not r.get("perturbed"))):  # what is drawn last lies on top
             mine = r["who"] == "blurun"
@@ -178,14 +180,16 @@ class Curves:
             above.plot(middle, values, label=None if name in labelled else name, **line)
             labelled.add(name)
             above.plot(points, checks, **marks)
-            below.plot(middle, values - mean, **line)
-            below.plot(points, checks - held, **marks)
+            for axes in (below, close) if counterpart[r["precision"]] == "fp32" else (below,):
+                axes.plot(middle, values - mean, **line)
+                axes.plot(points, checks - held, **marks)
         above.set_ylabel("loss, nats a token")
         above.set_title(f"GPT-2, {last} steps of {self.o.batch} x {self.o.tokens} tokens, losses averaged over {width} steps; points: held out")
         above.legend()
         below.set_ylabel("difference from the mean of PyTorch fp32")
-        below.set_xlabel("step")
-        for axes in (above, below):
+        close.set_ylabel("the same, runs in fp32 alone")
+        close.set_xlabel("step")
+        for axes in (above, below, close):
             axes.grid(alpha=0.3)
         figure.savefig(self.o.plot, dpi=130)
 
@@ -220,9 +224,11 @@ def flags():
 
 def main():
     o = flags()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("curves: cut short"))  # so that the folder is removed
     with tempfile.TemporaryDirectory(prefix="bench-curves-") as folder:
         curves = Curves(o, folder)
         curves.check()
+        curves.head()
         curves.blurun(o.precisions[0], 1, curves.start)
         for precision in o.precisions:
             curves.ours(precision)
