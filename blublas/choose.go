@@ -56,7 +56,7 @@ func byCost(gs []Gemm, d Device) {
 func tilings(g Gemm, d Device) []Gemm {
 	g.Target = d.Target
 	if g.Precision == FP32Strict {
-		return []Gemm{g.onSIMT(128, 8, 1), g.onSIMT(128, 16, 1), g.onSIMT(128, 8, 2), g.onSIMT(256, 16, 2)}
+		return []Gemm{g.onSIMT(128, 16, 1), g.onSIMT(128, 8, 1), g.onSIMT(128, 8, 2), g.onSIMT(256, 16, 2)}
 	}
 	_, planes := g.elem()
 	if d.Target != ptx.SM90A && planes == 1 {

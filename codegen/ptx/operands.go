@@ -164,11 +164,18 @@ func digit(op *ir.Op, name string) string {
 	return "0"
 }
 
+// outerFMA goes through the rows there and back, so that of two neighbours' three operands one is the same register in the same
+// place: the machine reads it once.
 func (p *printer) outerFMA(op *ir.Op) {
 	a, b := op.Operand(0), op.Operand(1)
-	n := ptx.Registers(b.Type())
-	for i, d := range p.inPlace(op.Result(0), op, 2) {
-		p.line("fma.rn.f32 %s, %s, %s, %s;", d, p.operandAt(a, i/n), p.operandAt(b, i%n), d)
+	d, n := p.inPlace(op.Result(0), op, 2), ptx.Registers(b.Type())
+	for i := range len(d) / n {
+		for j := range n {
+			if i%2 == 1 {
+				j = n - 1 - j
+			}
+			p.line("fma.rn.f32 %s, %s, %s, %s;", d[i*n+j], p.operandAt(a, i), p.operandAt(b, j), d[i*n+j])
+		}
 	}
 }
 
