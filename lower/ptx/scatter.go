@@ -7,15 +7,17 @@ import (
 	"blutrain/lower/share"
 )
 
-// A scatter's blocks of threads have a range of the table's rows and a panel of its columns each; a row of threads has one
-// row of the table, whose sums it keeps in registers. All read the indices, a chunk at a time, and write down those that
-// name rows of their range, in order; then each row of threads adds what comes to its own. So a sum has the order of the
-// indices, nothing is sorted, and nothing is written but the table, once.
+// A scatter's blocks of threads have a range of the table's rows and a panel of its columns each; a row of threads has some
+// rows of the table, one after the other, whose sums it keeps in registers. All read the indices, a chunk at a time, and write
+// down those that name rows of their range, in order; then each row of threads adds what comes to its own. So a sum has the
+// order of the indices, nothing is sorted, and nothing is written but the table: all of it with the first chunk, with others
+// the rows that they come to.
 const (
 	scatterThreads = 1024
-	scatterEach    = 8 // indices of a chunk that a thread looks at, one after the other
-	scatterAhead   = 2 // rows that are read at one time
-	scatterRows    = 1024
+	scatterEach    = 16   // indices of a chunk that a thread looks at, one after the other
+	scatterAhead   = 2    // rows that are read at one time
+	scatterGroups  = 4    // rows of the table that a row of threads has
+	scatterRows    = 4096 // more than a range has
 )
 
 // scatter is the state of lowering tile.scatter_add.
@@ -37,7 +39,7 @@ type scatter struct {
 func scatterLayout(op *ir.Op) layout {
 	tc := min(powerOf2(int(op.Attrs().IntOr("cols", 1))), 32)
 	y := layout{vr: 1, v: 1, tc: tc, tr: scatterThreads / tc}
-	y.parts = (int(op.Operand(3).Shape()[0]) + y.tr - 1) / y.tr
+	y.parts = (int(op.Operand(3).Shape()[0]) + y.tr*scatterGroups - 1) / (y.tr * scatterGroups)
 	return y
 }
 
@@ -54,7 +56,7 @@ func (l *lowering) scatterAdd(op *ir.Op) error {
 	b := l.b
 	tid := b.Special("tid.x")
 	s.lane, s.warp = b.RemI(tid, 32), b.DivI(tid, 32)
-	s.first = b.MulI(l.part, l.tr)
+	s.first = b.MulI(l.part, l.tr*scatterGroups)
 	width := int(op.Attrs().IntOr("cols", 1))
 	panel := l.clip(op.Operand(2), s.out.shape[1], width)
 	s.column = b.Add(l.index[op.Operand(2)], l.tcol)
@@ -69,10 +71,29 @@ func (l *lowering) scatterAdd(op *ir.Op) error {
 	l.record(op, tableRows, s.out.shape[0], l.truth(false), b.I32(0), b.I32(0))
 	chunk := scatterThreads * scatterEach
 	s.list = l.exchange(int64(4 * (chunk + scatterThreads/32)))
-	s.store(b.For(b.I32(0), b.I32(int(s.x.shape[0])), b.I32(chunk), true, s.start(), func(at *ir.Value, sums []*ir.Value) []*ir.Value {
-		return s.addListed(at, s.write(at), sums)
-	}))
+	s.add(b.I32(0))
+	n := int(s.x.shape[0])
+	if n <= chunk {
+		return nil
+	}
+	s.init, s.inPlace = s.out, true
+	b.For(b.I32(chunk), b.I32(n), b.I32(chunk), true, nil, func(at *ir.Value, _ []*ir.Value) []*ir.Value {
+		l.sync() // the list is read until here
+		s.add(at)
+		return nil
+	})
 	return nil
+}
+
+// add adds the rows of a chunk of indices.
+func (s *scatter) add(at *ir.Value) {
+	l, b := s.l, s.l.b
+	total := s.write(at)
+	b.For(b.I32(0), b.I32(l.tr*scatterGroups), b.I32(l.tr), true, nil, func(group *ir.Value, _ []*ir.Value) []*ir.Value {
+		row := b.Add(group, l.trow)
+		s.store(row, s.addListed(at, total, row, s.start()))
+		return nil
+	})
 }
 
 // sharesMemory reports whether an input and an output of a kernel are the same memory.
@@ -110,14 +131,12 @@ func (s *scatter) write(at *ir.Value) (total *ir.Value) {
 	position := b.Add(at, mine)
 	var rows, found, counts []*ir.Value
 	count := b.I32(0)
-	from := b.MulWide(position, int(s.idx.strides[0]*4), l.base(s.idx))
-	for k := range scatterEach {
+	for k, v := range s.indices(position) {
 		there := b.Compare("lt", b.AddI(position, k), b.I32(int(s.x.shape[0])))
-		v := b.Load(from, l.c.I32(), 1, ptx.Access{Space: "global", Offset: k * int(s.idx.strides[0]*4), If: there})
 		bad := l.outside(v, s.out.shape[0])
 		b.ReduceMin(l.errorsAt, b.Join(v, b.AddI(position, k)), s.errorsAt, b.And(there, bad))
 		row := b.Sub(v, s.first)
-		own := b.And(b.And(there, l.not(bad)), b.Compare("lo", row, b.I32(l.tr)))
+		own := b.And(b.And(there, l.not(bad)), b.Compare("lo", row, b.I32(l.tr*scatterGroups)))
 		rows, found, counts = append(rows, row), append(found, own), append(counts, count)
 		count = b.Add(count, b.Select(own, b.I32(1), b.I32(0)))
 	}
@@ -129,6 +148,21 @@ func (s *scatter) write(at *ir.Value) (total *ir.Value) {
 	}
 	l.sync()
 	return total
+}
+
+// indices reads those that a thread looks at, 4 at a time where they lie so.
+func (s *scatter) indices(position *ir.Value) (all []*ir.Value) {
+	l, b := s.l, s.l.b
+	n, stride, each := int(s.x.shape[0]), int(s.idx.strides[0]*4), 1
+	if stride == 4 && n%4 == 0 && s.idx.align%16 == 0 {
+		each = 4
+	}
+	from := b.MulWide(position, stride, l.base(s.idx))
+	for k := 0; k < scatterEach; k += each {
+		there := b.Compare("lt", b.AddI(position, k), b.I32(n))
+		all = append(all, b.Scalars(b.Load(from, l.c.I32(), each, ptx.Access{Space: "global", Offset: k * stride, If: there}))...)
+	}
+	return all
 }
 
 // before adds up the counts of the threads before this one, and of all.
@@ -159,8 +193,8 @@ func (s *scatter) shuffle(x, lane *ir.Value, mode string) *ir.Value {
 	return s.l.b.Do(ptx.Shuffle, []*ir.Value{x, lane}, "mode", mode).Result(0)
 }
 
-// addListed adds what is written down for the thread's row of the table.
-func (s *scatter) addListed(at, total *ir.Value, sums []*ir.Value) []*ir.Value {
+// addListed adds what is written down for a row of the range.
+func (s *scatter) addListed(at, total, row *ir.Value, sums []*ir.Value) []*ir.Value {
 	l, b := s.l, s.l.b
 	return b.For(b.I32(0), total, b.I32(scatterAhead), true, sums, func(n *ir.Value, sums []*ir.Value) []*ir.Value {
 		entries := b.Add(s.list, b.MulI(n, 4))
@@ -169,7 +203,7 @@ func (s *scatter) addListed(at, total *ir.Value, sums []*ir.Value) []*ir.Value {
 		for k := range scatterAhead {
 			listed := b.Compare("lt", b.AddI(n, k), total)
 			entry := b.Load(entries, l.c.I32(), 1, ptx.Access{Space: "shared", Offset: 4 * k, If: listed})
-			own := b.And(listed, b.Compare("eq", b.RemI(entry, scatterRows), l.trow))
+			own := b.And(listed, b.Compare("eq", b.RemI(entry, scatterRows), row))
 			from, step := s.place(s.x, b.Add(at, b.DivI(entry, scatterRows)))
 			var xs []*ir.Value
 			for j, there := range s.columns {
@@ -187,10 +221,10 @@ func (s *scatter) addListed(at, total *ir.Value, sums []*ir.Value) []*ir.Value {
 	})
 }
 
-// store adds what the table held at first and writes the thread's row of it. In place, rows that nothing came to stay.
-func (s *scatter) store(sums []*ir.Value) {
+// store adds what the table held at first and writes a row of the range. In place, rows that nothing came to stay.
+func (s *scatter) store(row *ir.Value, sums []*ir.Value) {
 	l, b := s.l, s.l.b
-	row := b.Add(s.first, l.trow)
+	row = b.Add(s.first, row)
 	there := b.Compare("lt", row, b.I32(int(s.out.shape[0])))
 	if s.inPlace {
 		there = b.And(there, b.Compare("ne", sums[0], b.I32(0)))
