@@ -35,7 +35,7 @@ func TestCost(t *testing.T) {
 
 	three := square
 	three.Precision = FP16x3
-	require.InEpsilon(t, 3, three.Cost(H200).Math/square.Cost(H200).Math, 1e-9)
+	require.InEpsilon(t, 3*three.promotion(), three.Cost(H200).Math/square.Cost(H200).Math, 1e-9)
 }
 
 // measured is a line of bench/gemm's results.
