@@ -44,6 +44,7 @@ class Curves:
         return os.path.join(self.o.artifacts, name)
 
     def head(self):
+        """The head of the table whose rows keep prints."""
         o = self.o
         print(f"{o.steps} steps of {o.batch} x {o.tokens} tokens; loss on {o.val_batches * o.batch} held-out windows after step")
         print(f"{'':22}" + "".join(f"{p:>10}" for p in self.points) + f"{'s':>8}", flush=True)
@@ -57,6 +58,7 @@ class Curves:
                 sys.exit(f"curves: {self.at(name)} has {size} bytes: not {batches} batches of {self.o.batch} x {self.o.tokens + 1} tokens")
 
     def keep(self, **run):
+        """A run that has ended: into the file and the table at once, for the next may be cut short."""
         self.results["runs"].append(run)
         self.save()
         name = f"{run['who']} {run['precision']}" + (f" perturbed {run['perturbed']}" if run.get("perturbed") else "")
