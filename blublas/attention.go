@@ -255,23 +255,29 @@ type attention struct {
 	reads     *reads
 
 	rowsAreKeys bool
+	block       *ir.Value // the first block of rows of this block of threads
+	blocks      int       // of rows
+	apart       int       // of this block's
 }
 
 // start makes the kernel. Rows are `extent` long in each of `heads` heads; later rows come first with a causal mask on
 // queries, since they have most to do.
-func (a Attention) start(at *ir.Builder, what string, extent, heads int, params ...string) (*Kernel, *attention) {
+func (a Attention) start(at *ir.Builder, d Device, what string, extent, heads int, params ...string) (*Kernel, *attention) {
 	if a.Guard != Always {
 		params = append(params, "unfit")
 	}
 	k := &Kernel{Name: a.name(what), Threads: 32 * a.Block.Warps, Cluster: 1, Shared: a.sharedBytes()}
-	blocks := ceil(extent, a.Block.rows())
-	k.Grid = blocks * heads * a.Batch
+	w := &attention{Attention: a, args: map[string]*ir.Value{}, rowsAreKeys: what == "attention_grad_keys", blocks: ceil(extent, a.Block.rows())}
+	w.apart = w.blocks
+	if a.Guard != Always { // most often nothing is to be done, which costs what it takes to start and end blocks
+		w.apart = min(w.blocks, ceil(4*d.SMs, heads*a.Batch))
+	}
+	k.Grid = w.apart * heads * a.Batch
 	var types []ir.Type
 	for _, p := range params {
 		k.Params = append(k.Params, Param{Name: p})
 		types = append(types, at.Ctx.I64())
 	}
-	w := &attention{Attention: a, args: map[string]*ir.Value{}, rowsAreKeys: what == "attention_grad_keys"}
 	w.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: a.Target, Threads: k.Threads, BlocksPerSM: a.Block.PerSM, Shared: k.Shared}, types...)
 	k.Op = w.b.Kernel
 	for i, p := range params {
@@ -283,12 +289,8 @@ func (a Attention) start(at *ir.Builder, what string, extent, heads int, params 
 	w.group, w.quad = b.DivI(w.lane, 4), b.Binary(ptx.And, w.lane, b.I32(3))
 	w.warpRow = b.MulI(b.DivI(w.tid, 32), 16*a.Block.Tiles)
 	number := b.Special("ctaid.x")
-	block := b.DivI(number, heads*a.Batch)
-	within := b.Sub(number, b.MulI(block, heads*a.Batch))
-	if a.Causal && !w.rowsAreKeys {
-		block = b.Sub(b.I32(blocks-1), block)
-	}
-	w.first = b.MulI(block, a.Block.rows())
+	w.block = b.DivI(number, heads*a.Batch)
+	within := b.Sub(number, b.MulI(w.block, heads*a.Batch))
 	w.batch = b.DivI(within, heads)
 	w.head = b.Sub(within, b.MulI(w.batch, heads))
 	w.extent = b.I32(extent)
@@ -296,13 +298,28 @@ func (a Attention) start(at *ir.Builder, what string, extent, heads int, params 
 	return k, w
 }
 
-// body writes what the kernel does, where its guard lets it, and ends the kernel.
+// body writes what the kernel does with a block of rows, and ends the kernel. With a guard a block of threads goes through
+// several blocks of a head that the guard lets it compute.
 func (w *attention) body(do func()) {
 	b := w.b
-	if w.Guard == Always {
+	at := func(block *ir.Value) {
+		if w.Causal && !w.rowsAreKeys {
+			block = b.Sub(b.I32(w.blocks-1), block)
+		}
+		w.first = b.MulI(block, w.Block.rows())
 		do()
+	}
+	if w.Guard == Always {
+		at(w.block)
 	} else {
-		b.If(w.runs(), true, do, nil)
+		b.If(w.runs(), true, func() {
+			b.For(w.block, b.I32(w.blocks), b.I32(w.apart), true, nil, func(block *ir.Value, _ []*ir.Value) []*ir.Value {
+				at(block)
+				b.Do(ptx.CopyWait, nil, "pending", 0)
+				b.Do(ptx.Sync, nil) // everyone is done with what the next block's copies write over
+				return nil
+			})
+		}, nil)
 	}
 	b.Do(ptx.Return, nil)
 }

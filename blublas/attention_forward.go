@@ -16,7 +16,7 @@ func (a Attention) Forward(at *ir.Builder, d Device) (*Kernel, error) {
 	if a.Block.Consumers > 0 {
 		return a.forwardHopper(at, d), nil
 	}
-	k, w := a.start(at, "attention", a.Queries, a.Heads, "q", "k", "v", "o", "lse")
+	k, w := a.start(at, d, "attention", a.Queries, a.Heads, "q", "k", "v", "o", "lse")
 	w.body(w.forward)
 	return k, nil
 }

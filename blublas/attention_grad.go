@@ -16,7 +16,7 @@ func (a Attention) GradQueries(at *ir.Builder, d Device) (*Kernel, error) {
 	if a.Block.Consumers > 0 {
 		return a.gradQueriesHopper(at, d), nil
 	}
-	k, w := a.start(at, "attention_grad_queries", a.Queries, a.Heads, "q", "k", "v", "o", "lse", "do", "dq", "delta")
+	k, w := a.start(at, d, "attention_grad_queries", a.Queries, a.Heads, "q", "k", "v", "o", "lse", "do", "dq", "delta")
 	w.body(w.gradQueries)
 	return k, nil
 }
@@ -146,7 +146,7 @@ func (a Attention) GradKeys(at *ir.Builder, d Device) (*Kernel, error) {
 	if a.Block.Consumers > 0 {
 		return a.gradKeysHopper(at, d), nil
 	}
-	k, w := a.start(at, "attention_grad_keys", a.Keys, a.KeyHeads, "q", "k", "v", "lse", "do", "delta", "dk", "dv")
+	k, w := a.start(at, d, "attention_grad_keys", a.Keys, a.KeyHeads, "q", "k", "v", "lse", "do", "delta", "dk", "dv")
 	w.body(w.gradKeys)
 	return k, nil
 }
