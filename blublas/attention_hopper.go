@@ -2,6 +2,7 @@ package blublas
 
 import (
 	"fmt"
+	"slices"
 
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
@@ -290,6 +291,9 @@ func (w *groups) releaseHeld(rows slot) {
 
 // releaseRows gives back rows that products read where they are.
 func (w *groups) releaseRows(rows slot) {
+	if w.Block.HeldPart {
+		w.b.Do(ptx.WarpSync, nil)
+	}
 	if !w.Block.Held {
 		w.release(rowsEmpty, rows)
 	}
@@ -416,7 +420,7 @@ func (w *groups) produce() {
 	}
 	elected := b.And(b.Compare("eq", w.warp, b.I32(0)), b.Compare("eq", w.lane, b.I32(0)))
 	b.If(elected, false, func() {
-		for _, m := range w.lefts {
+		for _, m := range append(slices.Clone(w.lefts), w.rights...) {
 			b.Do(ptx.TMAPrefetch, []*ir.Value{w.mapOf(m)})
 		}
 		w.each(append(w.firstSlot(1).values(), w.firstSlot(1).values()...), func(carried []*ir.Value) []*ir.Value {
