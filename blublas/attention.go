@@ -13,6 +13,9 @@ import (
 // 2203.03341): for attention, whose operands are in registers.
 const TF32x3 Precision = "tf32x3"
 
+// FP16 is float32 rounded to one float16 plane of FP16x3: as many bits as tf32 has, at twice its rate. For attention.
+const FP16 Precision = "fp16"
+
 // Attention describes the kernels of softmax(scale * q k^T) v and its gradients, for tensor cores that a warp feeds
 // (mma.sync, every target). Scores are never stored: a block has some rows of one head and goes over the columns they meet,
 // as in FlashAttention-2 (Dao, arXiv 2307.08691). Nothing is added atomically: the gradients of queries and those of
@@ -77,6 +80,16 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 		part := group(2, 64, 3, false)
 		part.HeldPart = true
 		return []AttentionBlock{part, group(2, 64, 4, true), group(2, 64, 3, false)}
+	case a.Precision == FP16 && kernel == AttentionForward && wide:
+		return []AttentionBlock{ahead(2, 64, 4, true), group(2, 64, 4, true)}
+	case a.Precision == FP16 && kernel == AttentionGradKeys && wide: // two sums and an accumulator don't fit
+		return nil
+	case a.Precision == FP16 && kernel == AttentionForward:
+		return []AttentionBlock{ahead(2, 64, 4, true), group(2, 64, 4, true), ahead(3, 64, 4, true)}
+	case a.Precision == FP16 && kernel == AttentionGradQueries:
+		return []AttentionBlock{group(2, 64, 4, !wide), group(2, 64, 3, !wide), group(2, 64, 2, false)}
+	case a.Precision == FP16:
+		return []AttentionBlock{group(2, 64, 4, true), group(2, 64, 3, false)}
 	case a.Precision != BF16:
 		return nil
 	case kernel == AttentionForward && wide:
@@ -98,7 +111,7 @@ func (a Attention) warpBlocks(kernel AttentionKernel) []AttentionBlock {
 	narrow := []AttentionBlock{{Warps: 4, Tiles: 1, Columns: 64, Stages: 2, PerSM: 2}, {Warps: 4, Tiles: 1, Columns: 32, Stages: 2, PerSM: 2},
 		{Warps: 8, Tiles: 1, Columns: 32, Stages: 2, PerSM: 1}}
 	switch {
-	case a.Precision == FP16x3:
+	case a.scaled():
 		return nil
 	case a.Precision == TF32x3: // each product leaves a sum of its own
 		return []AttentionBlock{{Warps: 4, Tiles: 1, Columns: 16, Stages: 2, PerSM: 2}, {Warps: 4, Tiles: 1, Columns: 16, Stages: 3, PerSM: 2},
@@ -182,7 +195,7 @@ func (a Attention) Check(d Device) error {
 		return fail("every extent must be at least 1")
 	case a.Heads%a.KeyHeads != 0:
 		return fail("%d heads can't share %d key heads", a.Heads, a.KeyHeads)
-	case a.Precision != BF16 && a.Precision != TF32 && a.Precision != TF32x3 && (a.Precision != FP16x3 || b.Consumers == 0):
+	case a.Precision != BF16 && a.Precision != TF32 && a.Precision != TF32x3 && (!a.scaled() || b.Consumers == 0):
 		return fail("no such precision for attention")
 	case !(a.Scale > 0) || math.IsInf(a.Scale, 1):
 		return fail("scale %v; it must be positive", a.Scale)

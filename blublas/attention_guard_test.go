@@ -155,7 +155,7 @@ func TestAttentionOfGroupsChecks(t *testing.T) {
 	require.NoError(t, build(func(*Attention) {}))
 	for want, change := range map[string]func(a *Attention){
 		"needs sm_90a, not sm_80":         func(a *Attention) { a.Target = ptx.SM80 },
-		"there are bf16 and fp16x3":       func(a *Attention) { a.Precision = TF32 },
+		"there are bf16, fp16 and fp16x3": func(a *Attention) { a.Precision = TF32 },
 		"32 columns; scales are those":    func(a *Attention) { a.Block.Columns = 32 },
 		"40 columns; a multiple of 16":    func(a *Attention) { a.Precision, a.Block.Columns = BF16, 40 },
 		"80 bytes":                        func(a *Attention) { a.Features = 20 },

@@ -12,7 +12,7 @@ import (
 // columns, and consumer warpgroups, each with 64 rows of the block, multiply what is in them (wgmma). Blocks are persistent:
 // the producer runs ahead across tiles, so that nobody waits for the first columns of the next one.
 //
-// FP16x3 has operands of two float16 planes that AttentionSplit wrote, with one scale for every 64 rows of a head. Each block
+// FP16x3 has operands of two float16 planes that AttentionSplit wrote, FP16 of one, with one scale for every 64 rows of a head. Each block
 // of columns leaves its products in accumulators of its own, which are then added as float32 adds: what tensor cores add to,
 // they round toward zero.
 type groups struct {
@@ -52,8 +52,21 @@ func (o operand) across(plane, step int) (offset int, d Descriptor) {
 
 // planeCount is how many planes the operands of products have.
 func (a Attention) planeCount() int {
-	_, n := Gemm{Precision: a.Precision}.elem()
-	return n
+	if a.Precision == FP16x3 {
+		return 2
+	}
+	return 1
+}
+
+// scaled is whether operands are planes of float16 with scales, not the tensors themselves.
+func (a Attention) scaled() bool { return a.Precision == FP16x3 || a.Precision == FP16 }
+
+// format is how products call the elements of their operands.
+func (a Attention) format() string {
+	if a.scaled() {
+		return "f16"
+	}
+	return "bf16"
 }
 
 // sides is the tensors of a kernel's rows and of its columns.
@@ -115,9 +128,9 @@ func (a Attention) checkHopper(kernel AttentionKernel, d Device) error {
 	switch {
 	case a.Target != ptx.SM90A:
 		return fail("needs sm_90a, not %s", a.Target)
-	case a.Precision != BF16 && a.Precision != FP16x3:
-		return fail("there are bf16 and fp16x3")
-	case a.Precision == FP16x3 && b.Columns != BlockEdge:
+	case a.Precision != BF16 && !a.scaled():
+		return fail("there are bf16, fp16 and fp16x3")
+	case a.scaled() && b.Columns != BlockEdge:
 		return fail("%d columns; scales are those of %d", b.Columns, BlockEdge)
 	case b.Columns < 16 || b.Columns%16 != 0 || b.Columns > 128:
 		return fail("%d columns; a multiple of 16, at most 128", b.Columns)
@@ -174,7 +187,7 @@ func (w *groups) parameters(pointers []string) (params []Param, names []string) 
 		}
 		for _, name := range side {
 			params = append(params, w.tensorMap(name, rows))
-			if w.planes > 1 {
+			if w.scaled() {
 				pointers = append(pointers, name+".scales")
 			}
 		}
@@ -212,7 +225,7 @@ func (w *groups) tensorMap(name string, rows int) Param {
 		}
 		m.Outer = append(m.Outer, Outer{n, pitch})
 	}
-	if w.planes == 1 {
+	if !w.scaled() {
 		outer(heads, 2*s.Head)
 		outer(w.Batch, 2*s.Batch)
 		return Param{name, m}
@@ -455,7 +468,7 @@ func (w *groups) registers() (producer, consumer int) {
 }
 
 func (w *groups) mapOf(name string) *ir.Value {
-	if w.planes > 1 {
+	if w.scaled() {
 		name += ".planes"
 	}
 	return w.maps[name]
@@ -468,7 +481,7 @@ func (w *groups) load(name string, o operand, to, barrier, head, row *ir.Value) 
 	for p := range o.planes {
 		for c := range ceil(o.features, 64) {
 			at := []*ir.Value{b.I32(64 * c), row, head, w.batch}
-			if o.planes > 1 {
+			if w.scaled() {
 				at[2], at[3] = b.Add(b.MulI(w.batch, heads), head), b.I32(p)
 			}
 			b.TMALoad(w.mapOf(name), b.AddI(to, p*o.plane()+c*o.column()), barrier, nil, at...)

@@ -35,7 +35,7 @@ func (w *groups) forwardTile(ring, rows slot) slot {
 	w.wait(rowsFull, rows)
 	f := &forwarding{groups: w, queries: w.left(rows, 0), head: w.keyHead(), scale: b.F32(w.scale())}
 	w.releaseHeld(rows)
-	if w.planes > 1 {
+	if w.scaled() {
 		f.scale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), f.scale)
 	}
 	_, all := w.columnBlocks(b.I32(0), w.rows.rows)
@@ -64,7 +64,7 @@ type forwarding struct {
 
 // scales is what the scores of a block of columns are multiplied by, and the sums of its values.
 func (f *forwarding) scales(column *ir.Value) (scores, values *ir.Value) {
-	if f.planes == 1 {
+	if !f.scaled() {
 		return f.scale, f.b.F32(1)
 	}
 	return f.b.Binary(ptx.Mul, f.scale, f.scaleOf("k", f.head, column)), f.scaleOf("v", f.head, column)
@@ -85,12 +85,12 @@ func (f *forwarding) step(masked bool) func(i *ir.Value, carried []*ir.Value) []
 			f.mask(scores, column, math.Inf(-1))
 		}
 		weights, shrink := f.update(&state, scores, scale)
-		if f.planes == 1 {
+		if !f.scaled() {
 			state.sum = b.Binary(ptx.Mul, state.sum, f.byRow(f.Features/2, shrink))
 		}
 		acc := f.beginSum(f.operands(weights), values, state.sum, true)
 		b.Do(ptx.WGMMACommit, nil)
-		if f.planes > 1 {
+		if f.scaled() {
 			state.sum = b.Binary(ptx.Mul, state.sum, f.byRow(f.Features/2, shrink))
 		}
 		state.sum = f.endSum(acc, state.sum, ofValues)
@@ -105,7 +105,7 @@ func (f *forwarding) beginSum(weights, values factor, sum *ir.Value, fence bool)
 	if fence {
 		b.Do(ptx.WGMMAFence, nil)
 	}
-	if f.planes == 1 {
+	if !f.scaled() {
 		return f.multiply(weights, values, steps, sum, b.True(), true)
 	}
 	return f.multiply(weights, values, steps, b.Undef(f.Features/2), b.False(), true)
@@ -115,7 +115,7 @@ func (f *forwarding) beginSum(weights, values factor, sum *ir.Value, fence bool)
 func (f *forwarding) endSum(acc, sum, scale *ir.Value) *ir.Value {
 	b := f.b
 	acc = b.Do(ptx.WGMMAWait, []*ir.Value{acc}, "pending", 0).Result(0)
-	if f.planes == 1 {
+	if !f.scaled() {
 		return acc
 	}
 	return b.FMA(acc, f.byRow(f.Features/2, [2]*ir.Value{scale, scale}), sum)
@@ -212,7 +212,7 @@ func (w *groups) update(state *running, scores []*ir.Value, scale *ir.Value) (we
 		for j, x := range scores {
 			for e := range 2 {
 				p := w.power(b.Extract(x, 2*row+e), scale, top)
-				if w.planes > 1 {
+				if w.scaled() {
 					p = b.Binary(ptx.Mul, p, b.F32(weightScale))
 				}
 				den = b.Binary(ptx.Add, den, p)
@@ -227,7 +227,7 @@ func (w *groups) update(state *running, scores []*ir.Value, scale *ir.Value) (we
 // finishTile writes outputs and lse.
 func (w *groups) finishTile(state running) {
 	b := w.b
-	if w.planes > 1 {
+	if w.scaled() {
 		for i := range state.den {
 			state.den[i] = b.Binary(ptx.Mul, state.den[i], b.F32(1.0/weightScale))
 		}

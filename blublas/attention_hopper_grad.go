@@ -24,7 +24,7 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 	w.releaseHeld(rows)
 	head := w.keyHead()
 	scale, gradScale := b.F32(w.scale()), b.F32(1)
-	if w.planes > 1 {
+	if w.scaled() {
 		scale, gradScale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), scale), w.scaleOf("do", w.head, w.myRow())
 	}
 	step := func(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
@@ -32,7 +32,7 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 			ring, sum := slot{carried[0], carried[1]}, carried[2]
 			column := b.MulI(i, w.Block.Columns)
 			scale, gradScale, keyScale := scale, gradScale, b.F32(1)
-			if w.planes > 1 {
+			if w.scaled() {
 				keyScale = w.scaleOf("k", head, column)
 				scale, gradScale = b.Binary(ptx.Mul, scale, keyScale), b.Binary(ptx.Mul, gradScale, w.scaleOf("v", head, column))
 			}
@@ -51,7 +51,7 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 					ds = append(ds, b.Binary(ptx.Mul, p, w.less(b.Extract(both[1], 4*j+e), gradScale, delta[e/2])))
 				}
 			}
-			if w.planes == 1 {
+			if !w.scaled() {
 				left := w.operands(ds)
 				b.Do(ptx.WGMMAFence, nil)
 				sum = w.complete(w.multiply(left, sums, w.Block.Columns/16, sum, b.True(), true))[0]
@@ -75,7 +75,7 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 // less is the gradient of a weight, which planes have at a scale, less the sum over its row of what weights and gradients
 // make together.
 func (w *groups) less(x, scale, delta *ir.Value) *ir.Value {
-	if w.planes == 1 {
+	if !w.scaled() {
 		return w.b.Binary(ptx.Sub, x, delta)
 	}
 	return w.b.FMA(x, scale, w.b.Unary(ptx.Neg, delta))
@@ -144,7 +144,7 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 	keys, values := w.left(rows, 0), w.left(rows, 1)
 	w.releaseHeld(rows)
 	scale, gradScale := b.F32(w.scale()), b.F32(1)
-	if w.planes > 1 {
+	if w.scaled() {
 		scale, gradScale = b.Binary(ptx.Mul, w.scaleOf("k", w.head, w.myRow()), scale), w.scaleOf("v", w.head, w.myRow())
 	}
 	first := b.MulI(w.mine, 64)
@@ -158,7 +158,7 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 				query := b.MulI(i, w.Block.Columns)
 				scale, gradScale := scale, gradScale
 				var ofQueries, ofGrads *ir.Value
-				if w.planes > 1 {
+				if w.scaled() {
 					ofQueries, ofGrads = w.scaleOf("q", head, query), w.scaleOf("do", head, query)
 					scale, gradScale = b.Binary(ptx.Mul, scale, ofQueries), b.Binary(ptx.Mul, gradScale, ofGrads)
 				}
@@ -168,7 +168,7 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 				both := w.complete(w.contract(keys, queries), w.contract(values, grads))
 				p, ds := w.columnWeights(ring, query, both[0], both[1], scale, gradScale, masked)
 				steps := w.Block.Columns / 16
-				if w.planes == 1 {
+				if !w.scaled() {
 					weights, weightGrads := w.operands(p), w.operands(ds)
 					b.Do(ptx.WGMMAFence, nil)
 					sums := w.complete(w.multiply(weights, gradSums, steps, dv, b.True(), true), w.multiply(weightGrads, querySums, steps, dk, b.True(), true))

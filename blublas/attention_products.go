@@ -85,7 +85,7 @@ func (w *groups) sums(s slot, i int) factor {
 // multiply begins acc + left right, or left right where nothing is added, smallest products first.
 func (w *groups) multiply(left, right factor, steps int, acc, add *ir.Value, transposed bool) *ir.Value {
 	b := w.b
-	attrs := []any{"format", Gemm{Precision: w.Precision}.format()}
+	attrs := []any{"format", w.format()}
 	if transposed {
 		attrs = append(attrs, "tb", true)
 	}
@@ -141,7 +141,7 @@ func (w *groups) power(x, f, y *ir.Value) *ir.Value {
 
 // operands makes an operand of products of numbers that products left: their columns are contracted.
 func (w *groups) operands(x []*ir.Value) factor {
-	b, format := w.b, Gemm{Precision: w.Precision}.format()
+	b, format := w.b, w.format()
 	words := make([][]*ir.Value, w.planes)
 	for i := 0; i < len(x); i += 2 {
 		low, high := x[i], x[i+1]

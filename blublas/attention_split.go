@@ -7,13 +7,13 @@ import (
 	"blutrain/ir"
 )
 
-// AttentionSplit describes the kernels that write the tensors of attention as planes of float16 for FP16x3: each number times a
-// power of two as the nearest float16 and the nearest to what is left. 64 rows of a head share the power, which brings the
+// AttentionSplit describes the kernels that write the tensors of attention as planes of float16 for FP16x3 and FP16: each number
+// times a power of two as the nearest float16 and, for FP16x3, the nearest to what is left. 64 rows of a head share the power, which brings the
 // greatest magnitude to [2^14, 2^15). Planes are dense, [plane, batch, head, position, feature], scales [batch, head, 64
 // positions]: what products of planes are multiplied by.
 //
-// Numbers are kept to 2^-39 of the greatest of their block. That is as good as float32 unless a row or a column of a block has
-// its greatest more than 2^14 below the block's, or numbers are infinite or none: such a block is flagged, and its head is
+// Numbers are kept to 2^-39 of the greatest of their block. That is as good as float32, or tf32, unless a row or a column of a
+// block has its greatest more than 2^14 below the block's, or numbers are infinite or none: such a block is flagged, and its head is
 // left to kernels that need no planes (Guard).
 type AttentionSplit struct {
 	Attention
@@ -42,7 +42,7 @@ func (s AttentionSplit) Flags() (n int) {
 // PlaneBytes and ScaleBytes are the sizes of what is written of a tensor, UnfitBytes that of the words for heads.
 func (s AttentionSplit) PlaneBytes(name string) int64 {
 	_, heads, positions := s.tensor(name)
-	return 2 * 2 * int64(s.Batch) * int64(heads) * int64(positions) * int64(s.Features)
+	return 2 * int64(s.planeCount()) * int64(s.Batch) * int64(heads) * int64(positions) * int64(s.Features)
 }
 
 // ScaleBytes is the size of a tensor's scales.
@@ -171,26 +171,41 @@ func (w *splitter) build() {
 	up := b.Bitcast(b.Binary(ptx.Shl, b.Sub(b.I32(scaledExponent+127), field), b.I32(23)), b.Ctx.F32())
 	down := b.Bitcast(b.Binary(ptx.Shl, b.AddI(field, 127-scaledExponent), b.I32(23)), b.Ctx.F32())
 	b.Store(b.MulWide(local, 4, w.arg(".scales")), down, ptx.Access{Space: "global", If: b.Compare("eq", w.tid, b.I32(0))})
-	high := w.arg(".planes")
-	low := b.MulWide(w.of(func(t string) int { _, h, n := w.tensor(t); return w.Batch * h * n }), 2*w.Features, high)
 	before := b.Mul(headOfAll, positions)
 	for i, x := range xs {
-		var large, small []*ir.Value
-		for e := 0; e < 4; e += 2 {
-			y, z := b.Binary(ptx.Mul, x[e], up), b.Binary(ptx.Mul, x[e+1], up)
-			word := b.Pack("f16", y, z)
-			l, h := b.Split(word, b.Ctx.Int(16))
-			large = append(large, word)
-			small = append(small, b.Pack("f16", b.Binary(ptx.Sub, y, widen(b, ir.F16, l)), b.Binary(ptx.Sub, z, widen(b, ir.F16, h))))
-		}
-		at := func(plane *ir.Value) *ir.Value {
-			return b.MulWide(column, 2, b.MulWide(b.Add(before, rows[i]), 2*w.Features, plane))
-		}
 		access := ptx.Access{Space: "global", If: inside[i]}
-		b.Store(at(high), b.Vector(large...), access)
-		b.Store(at(low), b.Vector(small...), access)
+		place := b.Add(before, rows[i])
+		for p, words := range w.words(x, up) {
+			plane := w.arg(".planes")
+			if p > 0 {
+				plane = b.MulWide(w.of(func(t string) int { _, h, n := w.tensor(t); return w.Batch * h * n }), 2*w.Features, plane)
+			}
+			b.Store(b.MulWide(column, 2, b.MulWide(place, 2*w.Features, plane)), words, access)
+		}
 	}
 	b.Do(ptx.Return, nil)
+}
+
+// words is what planes have of four numbers, times a power of two.
+func (w *splitter) words(x []*ir.Value, up *ir.Value) []*ir.Value {
+	b := w.b
+	planes := make([][]*ir.Value, w.planeCount())
+	for e := 0; e < 4; e += 2 {
+		y, z := b.Binary(ptx.Mul, x[e], up), b.Binary(ptx.Mul, x[e+1], up)
+		for p := range planes {
+			word := b.Pack("f16", y, z)
+			planes[p] = append(planes[p], word)
+			if p+1 < len(planes) {
+				l, h := b.Split(word, b.Ctx.Int(16))
+				y, z = b.Binary(ptx.Sub, y, widen(b, ir.F16, l)), b.Binary(ptx.Sub, z, widen(b, ir.F16, h))
+			}
+		}
+	}
+	var all []*ir.Value
+	for _, words := range planes {
+		all = append(all, b.Vector(words...))
+	}
+	return all
 }
 
 // judge is the exponent field of the block's greatest magnitude, within bounds; it writes the block's flag.

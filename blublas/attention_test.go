@@ -174,10 +174,12 @@ func attentions() []Attention {
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 70, Keys: 90, Features: 64, Causal: true, Scale: 0.125}, part)
 	ahead := group(1, 64, 2, true)
 	ahead.Ahead = true
-	for _, p := range []Precision{BF16, FP16x3} {
+	for _, p := range []Precision{BF16, FP16, FP16x3} {
 		add(p, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 100, Features: 64, Causal: true, Scale: 0.125}, ahead)
 	}
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 300, Features: 64, Scale: 0.125}, ahead)
+	add(FP16, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 70, Keys: 130, Features: 64, Causal: true, Scale: 0.125}, group(2, 64, 2, true))
+	add(FP16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 90, Keys: 70, Features: 128, Scale: 0.1}, group(1, 64, 2, false))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 2, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, group(1, 64, 2, true))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 140, Keys: 200, Features: 64, Causal: true, Scale: 0.125}, group(2, 64, 2, false))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 45, Features: 48, Scale: 0.2}, group(2, 64, 2, false))
@@ -224,7 +226,7 @@ func (a Attention) split() AttentionSplit {
 func (a Attention) kernels(t *testing.T) []*Kernel {
 	c := ir.NewContext(ptx.Dialect)
 	var all []*Kernel
-	if a.Precision == FP16x3 {
+	if a.scaled() {
 		k, err := a.split().Build(ir.NewBuilder(c, nil))
 		require.NoError(t, err)
 		require.NoError(t, ir.Verify(c, k.Op))
@@ -285,7 +287,7 @@ func (a Attention) run(t *testing.T, random *rand.Rand) (got, want exact, delta 
 // of an operand of a product (a score's two, a weight, what it weights). The two parts of tf32x3 hold 21 bits together, those of fp16x3 at
 // least as many.
 func TestAttention(t *testing.T) {
-	roundoff := map[Precision]float64{BF16: 0x1p-9, TF32: 0x1p-11, TF32x3: 0x1p-21, FP16x3: 0x1p-21}
+	roundoff := map[Precision]float64{BF16: 0x1p-9, TF32: 0x1p-11, FP16: 0x1p-11, TF32x3: 0x1p-21, FP16x3: 0x1p-21}
 	for i, a := range attentions() {
 		t.Run(fmt.Sprintf("%s/%d", a.Precision, i), func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,7 @@ func (s shape) roundoff() float64 {
 	switch s.precision {
 	case blublas.BF16:
 		return 0x1p-9
-	case blublas.TF32:
+	case blublas.TF32, blublas.FP16:
 		return 0x1p-11
 	}
 	return 0x1p-21

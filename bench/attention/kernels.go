@@ -77,10 +77,13 @@ func (s shape) flops(forward bool) float64 {
 	return 5 * product
 }
 
+// inPlanes is whether kernels read planes of float16.
+func (s shape) inPlanes() bool { return s.precision == blublas.FP16x3 || s.precision == blublas.FP16 }
+
 // names is the tensors that kernels of a shape work on.
 func (s shape) names() []string {
 	all := []string{"q", "k", "v", "do", "o", "lse", "dq", "delta", "dk", "dv"}
-	if s.precision == blublas.FP16x3 {
+	if s.inPlanes() {
 		for _, t := range s.split(false).Tensors {
 			all = append(all, t+".planes", t+".scales")
 		}
@@ -172,7 +175,7 @@ func (b *bench) ready(k *blublas.Kernel, t tensors) (*gpu.Run, error) {
 
 // planes is the runs that write planes, and find heads that they don't fit; none where the precision has none.
 func (b *bench) planes(s shape, t tensors, forward bool) ([]gpu.Run, error) {
-	if s.precision != blublas.FP16x3 {
+	if !s.inPlanes() {
 		return nil, nil
 	}
 	at := ir.NewBuilder(ir.NewContext(ptx.Dialect), nil)
@@ -290,7 +293,7 @@ func (b *bench) all(s shape, t tensors) error {
 	for n, k := range kernels {
 		var r *gpu.Run
 		shapes := []shape{s}
-		if s.precision == blublas.FP16x3 {
+		if s.inPlanes() {
 			shapes = append(shapes, s.with(blublas.TF32x3))
 		}
 		err := fmt.Errorf("no block of %s", k.name)

@@ -85,7 +85,7 @@ func (s shape) peerPrecision() string {
 	switch s.precision {
 	case blublas.BF16:
 		return "bf16"
-	case blublas.TF32:
+	case blublas.TF32, blublas.FP16:
 		return "tf32"
 	}
 	return "fp32"
@@ -99,7 +99,7 @@ func (s shape) with(p blublas.Precision) shape {
 // shapes are GPT-2's heads, and wider ones; as many tokens each.
 func shapes() []shape {
 	var all []shape
-	for _, p := range []blublas.Precision{blublas.BF16, blublas.FP16x3, blublas.TF32, blublas.TF32x3} {
+	for _, p := range []blublas.Precision{blublas.BF16, blublas.FP16x3, blublas.FP16, blublas.TF32, blublas.TF32x3} {
 		for _, positions := range []int{1024, 8192} {
 			for _, features := range []int{64, 128} {
 				all = append(all, shape{p, 16384 / positions, 768 / features, positions, features})

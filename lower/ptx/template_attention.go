@@ -19,7 +19,7 @@ const referenceModule = "reference"
 
 // attentionPrecisions is how the template computes attention at each precision. Three tf32 products, added up as float32, keep
 // the promise of fp32, and so do three of float16 planes where they hold
-// the numbers (attentionWays). fp32-strict has kernels of its own (attentionSIMT).
+// the numbers; one plane has tf32's bits (attentionWays). fp32-strict has kernels of its own (attentionSIMT).
 var attentionPrecisions = map[string]blublas.Precision{"fp32": blublas.TF32x3, "tf32": blublas.TF32, "bf16": blublas.BF16, "fp32-strict": blublas.FP32Strict}
 
 // attention lowers a kernel that is attention, or its gradient, by the template, or reports that it should be lowered
@@ -76,17 +76,20 @@ type attentionWay struct {
 	step attentionStep
 }
 
-// attentionWays is the kernels of steps in order; nil where one can't be built. On Hopper fp32's are those of planes of
-// float16, each with one of three tf32 products behind it for heads that planes don't fit; planes says that there are any.
+// inPlanes is the precision that computes another's attention by planes of float16, where they hold the numbers.
+var inPlanes = map[blublas.Precision]blublas.Precision{blublas.TF32x3: blublas.FP16x3, blublas.TF32: blublas.FP16}
+
+// attentionWays is the kernels of steps in order; nil where one can't be built. On Hopper those of float32 are of planes of
+// float16, each with one of tf32 products behind it for heads that planes don't fit; planes says that there are any.
 func attentionWays(a blublas.Attention, steps []attentionStep, d blublas.Device) (ways []attentionWay, planes bool) {
 	for _, s := range steps {
 		best, err := a.Best(s.kernel, d)
 		if err != nil {
 			return nil, false
 		}
-		if a.Precision == blublas.TF32x3 {
+		if precision := inPlanes[a.Precision]; precision != "" {
 			p := a
-			p.Precision, p.Guard = blublas.FP16x3, blublas.WhenClear
+			p.Precision, p.Guard = precision, blublas.WhenClear
 			if p, err = p.Best(s.kernel, d); err == nil {
 				ways = append(ways, attentionWay{p, s})
 				planes, best.Guard = true, blublas.WhenSet
@@ -99,7 +102,7 @@ func attentionWays(a blublas.Attention, steps []attentionStep, d blublas.Device)
 
 // attentionPlanes appends the kernels that write planes of all tensors, and that find the heads that they don't fit.
 func (c *chain) attentionPlanes(at *ir.Builder, a blublas.Attention, steps []attentionStep, places map[string]exec.Param) error {
-	a.Precision = blublas.FP16x3
+	a.Precision = inPlanes[a.Precision]
 	s := blublas.AttentionSplit{Attention: a, Tensors: []string{"q", "k", "v"}}
 	if len(steps) > 1 {
 		s.Tensors = append(s.Tensors, "do")
