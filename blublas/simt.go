@@ -307,6 +307,8 @@ func (s *simt) fragment(d side, from func(int) *ir.Value, lanes, part, k int, bu
 	return b.Vector(xs...)
 }
 
+// store hands the results to the epilogue, by columns of points; what it reads for the next column is on its way while one is
+// stored, since loads don't pass stores; 8 x 8 results a thread in two blocks of 256 leave no registers for that.
 func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 	b := s.b
 	row, col := s.corner()
@@ -317,9 +319,11 @@ func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 		e = partials
 	}
 	rows, cols := s.BM/warpsM/lanesM, s.BN/s.warpsN()/lanesN
-	for j := 0; j < cols; j += width {
-		dCol := j/4*4*lanesN + j%4
-		var pts []*Point
+	dCol := func(j int) int { return j/4*4*lanesN + j%4 }
+	fetch := func(j int) (pts []*Point) {
+		if j >= cols {
+			return nil
+		}
 		for i := range rows {
 			dRow := i/4*4*lanesM + i%4
 			var inside *ir.Value
@@ -327,11 +331,20 @@ func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 				inside = b.Compare("lo", b.AddI(p.row, dRow), b.I32(s.M))
 			}
 			if s.N%s.BN != 0 {
-				inside = both(b, inside, b.Compare("lo", b.AddI(p.col, dCol), b.I32(s.N)))
+				inside = both(b, inside, b.Compare("lo", b.AddI(p.col, dCol(j)), b.I32(s.N)))
 			}
-			pts = append(pts, p.point(dRow, dCol, inside))
+			pts = append(pts, p.point(dRow, dCol(j), inside))
 		}
 		e.fetch(pts)
+		return pts
+	}
+	ahead := s.Consumers == 1 || s.simtPerSM() == 1
+	pts := fetch(0)
+	for j := 0; j < cols; j += width {
+		var next []*Point
+		if ahead {
+			next = fetch(j + width)
+		}
 		for i, pt := range pts {
 			var x []*ir.Value
 			for e := range width {
@@ -339,6 +352,9 @@ func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 			}
 			e.Apply(pt, x)
 		}
-		sumWarpColumns(p, b.Binary(ptx.And, s.tid, b.I32(31)), b.DivI(b.Add(s.at.row, row), 64), dCol, lanesN)
+		sumWarpColumns(p, b.Binary(ptx.And, s.tid, b.I32(31)), b.DivI(b.Add(s.at.row, row), 64), dCol(j), lanesN)
+		if pts = next; !ahead {
+			pts = fetch(j + width)
+		}
 	}
 }
