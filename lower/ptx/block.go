@@ -1,6 +1,7 @@
 package ptx
 
 import (
+	"blutrain/dialects/ptx"
 	"blutrain/ir"
 )
 
@@ -102,6 +103,19 @@ func (l *lowering) both(p, q *ir.Value) *ir.Value {
 // inside says whether an element of a block is one that there is.
 func (l *lowering) inside(x *block, i, j int) *ir.Value {
 	return l.both(l.rowInside(x, i), l.colInside(x, j))
+}
+
+// absent reports whether no thread's row i and column j of a block is one that there is: that is known of blocks whose extent is.
+// Nothing is computed of such elements; they are 0.
+func (l *lowering) absent(x *block, i, j int) bool {
+	beyond := func(e extent, n, at int) bool {
+		if e.v != nil {
+			k, ok := ptx.ConstInt(e.v)
+			return ok && n > 1 && int64(at) >= k
+		}
+		return n > 1 && at >= n
+	}
+	return beyond(x.rows, x.shape[0], l.rowAt(i)) || beyond(x.cols, x.shape[1], l.colAt(j))
 }
 
 // owner says whether the thread is the one that stores a block whose only row or column several have.

@@ -179,6 +179,10 @@ func (l *lowering) elementwise(op *ir.Op) error {
 	}
 	var failed error
 	l.each(y, func(i, j, k int) {
+		if l.absent(y, i, j) {
+			y.regs[k] = l.number(y.elem, 0)
+			return
+		}
 		args := make([]*ir.Value, len(xs))
 		for n, x := range xs {
 			args[n] = l.at(x, i, j)
@@ -198,7 +202,12 @@ func (l *lowering) roundPairs(op *ir.Op, x, y *block) bool {
 	if op.Name() != "tile.cast" || !isHalf(y.elem) || x.elem != ir.Type(l.c.F32()) || x.shape != y.shape || l.cols(x.shape[1])%2 != 0 {
 		return false
 	}
+	cols := l.cols(y.shape[1])
 	for k := 0; k < len(y.regs); k += 2 {
+		if l.absent(y, k/cols, k%cols) && l.absent(y, (k+1)/cols, (k+1)%cols) {
+			y.regs[k], y.regs[k+1] = l.number(y.elem, 0), l.number(y.elem, 0)
+			continue
+		}
 		y.regs[k], y.regs[k+1] = l.b.Split(l.b.Pack(y.elem.String(), x.regs[k], x.regs[k+1]), y.elem)
 	}
 	l.blocks[op.Result(0)] = y

@@ -1,6 +1,8 @@
 package ptx
 
 import (
+	"slices"
+
 	"blutrain/dialects/mem"
 	"blutrain/dialects/ptx"
 	"blutrain/dialects/tile"
@@ -121,6 +123,10 @@ func (l *lowering) load(op *ir.Op) {
 	cols := l.cols(x.shape[1])
 	for k := 0; k < len(x.regs); k += n {
 		i, j := k/cols, k%cols
+		if l.absent(x, i, j) {
+			copy(x.regs[k:], slices.Repeat([]*ir.Value{l.number(x.elem, 0)}, n))
+			continue
+		}
 		at, shift := p.place(x, i, j)
 		copy(x.regs[k:], l.read(at, shift, x.elem, n, l.inside(x, i, j)))
 	}
@@ -151,6 +157,9 @@ func (l *lowering) store(op *ir.Op) error {
 	cols := l.cols(x.shape[1])
 	for k := 0; k < len(x.regs); k += n {
 		i, j := k/cols, k%cols
+		if l.absent(y, i, j) {
+			continue
+		}
 		at, shift := p.place(y, i, j)
 		l.write(at, shift, x.regs[k:k+n], l.both(owner, l.inside(y, i, j)))
 	}

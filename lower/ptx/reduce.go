@@ -63,9 +63,16 @@ func (l *lowering) lines(x *block, axis int, positions bool, r *reduction) [][][
 	}
 	lines := make([][][]*ir.Value, n)
 	l.each(x, func(i, j, k int) {
-		p, line, at := l.colInside(x, j), i, j
+		line, at := i, j
 		if axis == 0 {
-			p, line, at = l.rowInside(x, i), j, i
+			line, at = j, i
+		}
+		if l.absent(x, i, j) {
+			return
+		}
+		p := l.colInside(x, j)
+		if axis == 0 {
+			p = l.rowInside(x, i)
 		}
 		v := []*ir.Value{l.choose(p, x.regs[k], r.neutral[0])}
 		if positions {
@@ -81,6 +88,11 @@ func (l *lowering) lines(x *block, axis int, positions bool, r *reduction) [][][
 		}
 		lines[line] = append(lines[line], v)
 	})
+	for i, line := range lines {
+		if len(line) == 0 {
+			lines[i] = append(line, r.neutral)
+		}
+	}
 	return lines
 }
 
@@ -169,11 +181,26 @@ func (l *lowering) acrossColumns(x *block, sums [][]*ir.Value, r *reduction) [][
 	if x.shape[0] == 1 {
 		line, count = l.trow, l.tr
 	}
+	lineAt := func(k, size int) int { return l.rowAt(k) * groups * size }
+	if groups >= 4 && groups&(groups-1) == 0 {
+		// [line][group]: each lane reads what one of the groups has, and the lanes exchange that.
+		one := l.remember("lane of group", func() *ir.Value { return l.b.RemI(l.tcol, groups) })
+		sums = l.acrossGroups(sums, r, 1, groups*count, func(size int) (write, read *ir.Value) {
+			read = l.b.MulI(line, groups*size)
+			return l.b.Add(read, l.b.MulI(group, size)), l.b.Add(read, l.b.MulI(one, size))
+		}, lineAt, func(int, int) int { return 0 }, writer)
+		for m := 1; m < groups; m *= 2 {
+			for k, s := range sums {
+				sums[k] = r.combine(s, l.shuffled(s, m))
+			}
+		}
+		return sums
+	}
 	// [line][group]
 	return l.acrossGroups(sums, r, groups, count, func(size int) (write, read *ir.Value) {
 		read = l.b.MulI(line, groups*size)
 		return l.b.Add(read, l.b.MulI(group, size)), read
-	}, func(k, size int) int { return l.rowAt(k) * groups * size }, func(g, size int) int { return g * size }, writer)
+	}, lineAt, func(g, size int) int { return g * size }, writer)
 }
 
 // acrossRows combines the sums of columns that the threads of a column have.
