@@ -245,8 +245,11 @@ func (e *Engine) super(g *Gemm, b Batch, b0, count, m0, rows, k0, deep int) {
 	s.blocks = ceil(rows, maxRows)
 	s.cols = maxCols
 	many := tasksPerWorker * e.pool.N()
-	if e.pool.N() == 1 {
+	switch {
+	case e.pool.N() == 1:
 		many = 1
+	case s.few(t):
+		many = 2 * e.pool.N() // reading B is what takes time, so it had better be in long pieces
 	}
 	if s.tasks() < many {
 		s.cols = max(maxCols/2, t.cols)
@@ -329,7 +332,10 @@ func (e *Engine) multiply(worker, task int) {
 	n := min(s.cols, g.N-j0)
 	at := s.batch.offsets(s.b0 + i)
 	b, c := e.b[worker], g.C[at[2]:]
-	for k0 := 0; k0 < s.deep; k0 += blockK {
+	if s.few(t) {
+		e.fewRows(i, j0, n, at, b)
+	}
+	for k0 := 0; k0 < s.deep && !s.few(t); k0 += blockK {
 		depth := min(blockK, s.deep-k0)
 		acc := g.Accumulate || s.k0+k0 > 0
 		direct := !g.TransB && p1-p0 <= directPanels
@@ -363,6 +369,38 @@ func (e *Engine) multiply(worker, task int) {
 	}
 	if s.last && g.Epilogue != nil {
 		g.Epilogue(worker, s.b0+i, s.m0+s.row(p0), s.m0+s.row(p1), j0, j0+n)
+	}
+}
+
+// few reports whether there is but one panel, so low that packing B would take longer than multiplying by it.
+func (s *superBlock) few(t *tileTable) bool { return s.rows < len(t.across) }
+
+// fewRows computes n columns from j0 on of a product of few rows, of each first all sums and then the next, so that B is read
+// in the order in which it lies, as far as that goes.
+func (e *Engine) fewRows(i, j0, n int, at [3]int, b []float32) {
+	s, t, g := &e.s, &e.k.tile, e.s.g
+	wide := t.wide[s.rows]
+	for j, w := j0, 0; j < j0+n; j += w {
+		w = min(t.cols, j0+n-j)
+		if !g.TransB && wide.cols > 0 && wide.cols <= j0+n-j {
+			w = wide.cols
+		}
+		for k := 0; k < s.deep; k += blockK {
+			depth := min(blockK, s.deep-k)
+			acc := g.Accumulate || s.k0+k > 0
+			a, to := &e.a[s.packedAt(i, 0, k, depth)], &g.C[at[2]+s.m0*g.LDC+j]
+			switch row := at[1] + (s.k0+k)*g.LDB + j; {
+			case g.TransB && w == t.cols && depth%4 == 0:
+				t.across[s.rows](depth, a, &g.B[at[1]+j*g.LDB+s.k0+k], g.LDB, to, g.LDC, acc)
+			case g.TransB:
+				e.packB(b, g.B[at[1]:], j, w, s.k0+k, depth)
+				t.packed[s.rows](depth, a, &b[0], to, g.LDC, w, acc)
+			case w == wide.cols:
+				wide.mul(depth, a, &g.B[row], g.LDB, to, g.LDC, acc)
+			default:
+				t.direct[s.rows](depth, a, 1, s.rows, &g.B[row], g.LDB, to, g.LDC, w, acc)
+			}
+		}
 	}
 }
 

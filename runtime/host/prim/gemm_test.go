@@ -229,6 +229,41 @@ func TestGemmBits(t *testing.T) {
 	}
 }
 
+// A product of few rows, whose kernels are others, gives the bits of the same rows among more.
+func TestGemmFewRows(t *testing.T) {
+	forEachISA(t, func(t *testing.T, k *Kernels) {
+		p := NewPool(2)
+		defer p.Close()
+		e, r := NewEngine(k, p), rand.New(rand.NewPCG(9, 10))
+		for _, layout := range []struct{ ta, tb bool }{{false, false}, {false, true}, {true, false}} {
+			for few := 1; few <= 5; few++ {
+				const m = 20
+				n, kk := 16+r.IntN(300), 4*(1+r.IntN(160))+r.IntN(2)*r.IntN(4)
+				g := Gemm{M: m, N: n, K: kk, LDA: kk, LDB: n, LDC: n, TransA: layout.ta, TransB: layout.tb, Accumulate: r.IntN(2) > 0}
+				if g.TransA {
+					g.LDA = m
+				}
+				if g.TransB {
+					g.LDB = kk
+				}
+				g.A, g.B, g.C = make([]float32, m*kk), make([]float32, kk*n), make([]float32, m*n)
+				for _, x := range [][]float32{g.A, g.B, g.C} {
+					for i := range x {
+						x[i] = float32(r.NormFloat64())
+					}
+				}
+				part := g
+				part.M, part.C = few, append([]float32{}, g.C[:few*n]...)
+				e.Gemm(&g)
+				e.Gemm(&part)
+				for i, got := range part.C {
+					require.Equal(t, math.Float32bits(g.C[i]), math.Float32bits(got), "%d rows of %dx%dx%d %v, at %d", few, m, n, kk, layout, i)
+				}
+			}
+		}
+	})
+}
+
 func TestGemmCheck(t *testing.T) {
 	ok := Gemm{M: 2, N: 3, K: 4, A: make([]float32, 8), LDA: 4, B: make([]float32, 12), LDB: 3, C: make([]float32, 6), LDC: 3}
 	require.NoError(t, ok.Check())

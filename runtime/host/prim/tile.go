@@ -1,5 +1,14 @@
 package prim
 
+// A fewKernel multiplies a panel of few rows by some columns of B where they lie.
+type fewKernel func(k int, a, b *float32, ldb int, c *float32, ldc int, acc bool)
+
+// A wideKernel is one and its number of columns.
+type wideKernel struct {
+	cols int
+	mul  fewKernel
+}
+
 // A tileTable is what the matrix product needs of an instruction set: the shape
 // of its register tile, a micro-kernel for each number of rows, and the routines
 // that pack panels.
@@ -18,6 +27,11 @@ type tileTable struct {
 	// packing[r] does so on a packed A and cols columns of B where they lie: b[p*ldb + j],
 	// which it packs into the panel at to. n is cols.
 	packing []func(k int, a, b *float32, ldb int, to, c *float32, ldc, n int, acc bool)
+
+	// across[r] and wide[r] do so on a packed A of few rows and B where it lies, stored b[j*ldb + p] for across, which takes cols
+	// columns and a k that 4 divides, and b[p*ldb + j] for wide, which takes more columns. There may be none.
+	across []fewKernel
+	wide   []wideKernel
 
 	// transpose writes dst[p*ldd+i] = src[i*lds+p] for i < rows <= lanes and p < k.
 	transpose func(dst *float32, ldd int, src *float32, lds, rows, k int)

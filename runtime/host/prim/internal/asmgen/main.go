@@ -39,6 +39,7 @@ func generate() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, u := range []unit{
 		{"gemm", gemmUnit},
+		{"few", fewUnit},
 		{"pack", packUnit},
 		{"elementwise", elementwiseUnit},
 		{"reduce", reduceUnit},
