@@ -36,7 +36,8 @@ var mnemonics = map[*ir.OpDef]map[byte]string{
 	ptx.Exp2: {'f': "ex2.approx.f#"}, ptx.Log2: {'f': "lg2.approx.f#"}, ptx.Rsqrt: {'f': "rsqrt.approx.f#"},
 	ptx.Tanh: {'f': "tanh.approx.f#"}, ptx.Sin: {'f': "sin.approx.f#"}, ptx.Cos: {'f': "cos.approx.f#"},
 	ptx.RcpFlushed: {'f': "rcp.approx.ftz.f#"}, ptx.Exp2Flushed: {'f': "ex2.approx.ftz.f#"},
-	ptx.FMA: {'i': "mad.lo.s#", 'f': "fma.rn.f#"}, ptx.Shl: {'i': "shl.b#"}, ptx.Shr: {'i': "shr.u#"},
+	ptx.FMASaturated: {'f': "fma.rn.sat.f#"},
+	ptx.FMA:          {'i': "mad.lo.s#", 'f': "fma.rn.f#"}, ptx.Shl: {'i': "shl.b#"}, ptx.Shr: {'i': "shr.u#"},
 }
 
 // arithmetic writes an operation register by register; vectors are worked on in place.

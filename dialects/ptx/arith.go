@@ -52,6 +52,14 @@ var (
 		Traits:   ir.Pure | ir.SameTypes,
 		Infer:    likeFirst,
 	})
+	FMASaturated = define(ir.OpDef{
+		Name:     "fma_sat",
+		Summary:  "x*y + z, rounded once, 0 if it is less than 0 or NaN, 1 if it is more than 1",
+		Operands: []ir.OperandDef{{Name: "x", Type: f32Lanes}, {Name: "y", Type: f32Lanes}, {Name: "z", Type: f32Lanes}},
+		Results:  []ir.ResultDef{{Name: "r", Type: f32Lanes}},
+		Traits:   ir.Pure | ir.SameTypes,
+		Infer:    likeFirst,
+	})
 	Shl = define(ir.OpDef{
 		Name: "shl", Summary: "shift left",
 		Operands: []ir.OperandDef{{Name: "x", Type: integer}, {Name: "by", Type: word}},
@@ -83,11 +91,12 @@ var (
 
 	arithmetic = []*ir.OpDef{
 		Add, Sub, Mul, Min, Max, Div, Rem, And, Or, Xor, Neg, Abs, Not, Sqrt, Rcp, Exp2, Log2, Rsqrt, Tanh, Sin, Cos,
-		RcpFlushed, Exp2Flushed, FMA, Shl, Shr, MulWide, Compare, Select,
+		RcpFlushed, Exp2Flushed, FMA, FMASaturated, Shl, Shr, MulWide, Compare, Select,
 	}
 )
 
 var (
+	f32Lanes   = lanes("number", isFloat(ir.F32))
 	integer    = ir.Constraint{Doc: "integer", OK: ints}
 	comparable = ir.Constraint{Doc: "number", OK: numbers}
 	scalarOf   = ir.Constraint{Doc: "register that is no predicate", OK: func(t ir.Type) bool { return Width(t) > 1 }}

@@ -134,16 +134,19 @@ func (l *lowering) iota(op *ir.Op) {
 	} else {
 		x.cols = n
 	}
+	index := l.index[op.Operand(0)]
+	first, at := index, func(int) int { return 0 }
+	switch {
+	case x.shape[axis] == 1:
+	case axis == 0:
+		first = l.remember(placeKey{"first row", index, 0, 0}, func() *ir.Value { return l.b.Add(index, l.row0) })
+		at = l.rowAt
+	default:
+		first = l.remember(placeKey{"first column", index, 0, 0}, func() *ir.Value { return l.b.Add(index, l.col0) })
+		at = l.colAt
+	}
 	for k := range x.regs {
-		at := l.b.I32(0)
-		switch {
-		case x.shape[axis] == 1:
-		case axis == 0:
-			at = l.row(k)
-		default:
-			at = l.col(k)
-		}
-		x.regs[k] = l.cast(l.b.Add(l.index[op.Operand(0)], at), x.elem)
+		x.regs[k] = l.cast(l.b.AddI(first, at(k)), x.elem)
 	}
 	l.blocks[op.Result(0)] = x
 }

@@ -29,6 +29,9 @@ func (l *lowering) function(op *ir.Op) (scalarFunc, error) {
 	case "compare":
 		return two(func(x, y *ir.Value) *ir.Value { return l.compare(op.Attrs().Str("predicate"), x, y) })
 	case "select":
+		if op.Operand(0).Shape()[1] == 1 && op.Result(0).Shape()[1] > 1 && elem == ir.Type(l.c.I1()) && op.Result(0).Elem() == ir.Type(l.c.F32()) && isZero(op.Operand(2)) {
+			return func(xs []*ir.Value) (*ir.Value, error) { return l.masked32(xs[0], xs[1]), nil }, nil
+		}
 		return func(xs []*ir.Value) (*ir.Value, error) { return l.choose(xs[0], xs[1], xs[2]), nil }, nil
 	case "and":
 		return two(func(x, y *ir.Value) *ir.Value { return l.b.Binary(ptx.And, x, y) })
@@ -99,6 +102,12 @@ func (l *lowering) function(op *ir.Op) (scalarFunc, error) {
 	return l.wideFunction(op, name, elem)
 }
 
+// masked32 is x where p holds, else 0, for one p and many x.
+func (l *lowering) masked32(p, x *ir.Value) *ir.Value {
+	mask := l.remember(placeKey{"mask", p, 0, 0}, func() *ir.Value { return l.b.Select(p, l.b.I32(-1), l.b.I32(0)) })
+	return l.b.Bitcast(l.b.And(l.b.Bitcast(x, l.c.I32()), mask), l.c.F32())
+}
+
 func (l *lowering) not(p *ir.Value) *ir.Value {
 	return l.remember(placeKey{"not", p, 0, 0}, func() *ir.Value { return l.b.Unary(ptx.Not, p) })
 }
@@ -113,7 +122,24 @@ func (l *lowering) compare(is string, x, y *ir.Value) *ir.Value {
 	if ptx.Width(x.Type()) == 16 {
 		x, y = l.cast(x, l.c.F32()), l.cast(y, l.c.F32())
 	}
+	if x.Type() == ir.Type(l.c.I32()) && (is == "eq" || is == "ne") {
+		if base, n := offsetOf(x); n != nil { // what is counted is compared with constants
+			type key struct{ y, base *ir.Value }
+			from := l.remember(key{y, base}, func() *ir.Value { return l.b.Sub(y, base) })
+			x, y = from, n
+		}
+	}
 	return l.b.Compare(is, x, y)
+}
+
+// offsetOf takes apart a sum of something and a constant; the constant is nil for anything else.
+func offsetOf(v *ir.Value) (base, n *ir.Value) {
+	if v.DefinedBy(ptx.Add) {
+		if _, ok := ptx.ConstInt(v.Op().Operand(1)); ok {
+			return v.Op().Operand(0), v.Op().Operand(1)
+		}
+	}
+	return v, nil
 }
 
 func (l *lowering) maximum(x, y *ir.Value) *ir.Value { return l.extreme(ptx.Max, "gt", x, y) }
@@ -164,18 +190,19 @@ func (l *lowering) widen(x *ir.Value) *ir.Value {
 }
 
 // exp is e^x: 2^n * 2^r, n being the integer next to x/log(2), of which log2(e) in two parts (Cody and Waite) keeps what
-// float32 would lose. n goes from -126 to 127; beyond, r grows or falls, to 0, infinity or NaN as x does. Adding a number
+// float32 would lose. n goes from -126 to 126; beyond, r grows or falls, to 0, infinity or NaN as x does. Adding a number
 // whose last bit is worth 1 rounds, and leaves n + 127 in the low bits: 2^n, once they are where exponents are.
 func (l *lowering) exp(x *ir.Value) *ir.Value {
 	const (
-		magic   = 3<<22 + 127
+		magic   = 3<<22 + 1
+		most    = 126
 		log2e   = 0x1.715476p0 // in float32
 		log2Low = math.Log2E - log2e
 	)
 	b := l.b
-	n := b.FMA(x, b.F32(log2e), b.F32(magic))
-	n = b.Binary(ptx.Min, b.Binary(ptx.Max, n, b.F32(magic-126)), b.F32(magic+127))
-	r := b.FMA(x, b.F32(log2e), b.Sub(b.F32(magic), n))
+	within := b.Create(ptx.FMASaturated, []*ir.Value{x, b.F32(log2e / (2 * most)), b.F32(0.5)}).Result(0) // 0 is -most, 1 is most
+	n := b.FMA(within, b.F32(2*most), b.F32(magic))
+	r := b.FMA(x, b.F32(log2e), b.Sub(b.F32(magic+most), n))
 	r = b.FMA(x, b.F32(log2Low), r)
 	power := b.Bitcast(b.Create(ptx.Shl, []*ir.Value{b.Bitcast(n, l.c.I32()), b.I32(23)}).Result(0), l.c.F32())
 	return b.Mul(b.Unary(ptx.Exp2Flushed, r), power)

@@ -287,6 +287,13 @@ func single(def *ir.OpDef) func(x, y, z uint64) uint64 {
 		return func(x, y, _ uint64) uint64 { return bits32(f32(x) / f32(y)) }
 	case ptx.FMA:
 		return func(x, y, z uint64) uint64 { return bits32(fma32(f32(x), f32(y), f32(z))) }
+	case ptx.FMASaturated:
+		return func(x, y, z uint64) uint64 {
+			if v := fma32(f32(x), f32(y), f32(z)); v > 0 { // not NaN
+				return bits32(min(v, 1))
+			}
+			return 0
+		}
 	case ptx.Min:
 		return func(x, y, _ uint64) uint64 { return bits32(min(f32(x), f32(y))) }
 	case ptx.Max:

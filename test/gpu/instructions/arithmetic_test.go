@@ -128,7 +128,7 @@ func arithmetic() []experiment {
 		{ptx.Min, 2, []numberType{i32, i64, f32}}, {ptx.Max, 2, []numberType{i32, i64, f32}}, {ptx.Div, 2, []numberType{i32, i64, f32, f64}}, {ptx.Rem, 2, []numberType{i32, i64}},
 		{ptx.And, 2, []numberType{i16, i32, i64}}, {ptx.Or, 2, []numberType{i16, i32, i64}}, {ptx.Xor, 2, []numberType{i16, i32, i64}},
 		{ptx.Neg, 1, []numberType{i32, i64, f32, f64}}, {ptx.Abs, 1, []numberType{i32, i64, f32, f64}}, {ptx.Not, 1, []numberType{i16, i32, i64}}, {ptx.Sqrt, 1, []numberType{f32, f64}},
-		{ptx.FMA, 3, []numberType{i32, i64, f32, f64}},
+		{ptx.FMA, 3, []numberType{i32, i64, f32, f64}}, {ptx.FMASaturated, 3, []numberType{f32}},
 	} {
 		for _, n := range op.types {
 			types := []numberType{n, n, n}[:op.n]
