@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,7 @@ func TestPTXAS(t *testing.T) {
 		return
 	}
 	lines = append(lines, assembleAttentions(t, tool)...)
+	lines = append(lines, assembleSIMTAttentions(t, tool)...)
 	got := strings.Join(lines, "\n") + "\n"
 	if *update {
 		require.NoError(t, os.WriteFile(table, []byte(got), 0o644))
@@ -126,6 +128,32 @@ func assembleAttentions(t *testing.T, tool string) (lines []string) {
 			}
 		}
 	}
+	return lines
+}
+
+// assembleSIMTAttentions assembles the same on float32 units.
+func assembleSIMTAttentions(t *testing.T, tool string) (lines []string) {
+	c := ir.NewContext(ptx.Dialect)
+	for _, target := range ptx.Targets {
+		for _, features := range []int{64, 128} {
+			qkv, o := packed(3, 12, 1024, features), packed(1, 12, 1024, features)
+			a := Attention{Batch: 16, Heads: 12, KeyHeads: 12, Queries: 1024, Keys: 1024, Features: features, Causal: true, Scale: 0.125, Precision: FP32Strict, Target: target,
+				Q: qkv, K: qkv, V: qkv, DQ: qkv, DK: qkv, DV: qkv, O: o, DO: o}
+			for kernel, build := range map[AttentionKernel]func(Attention, *ir.Builder, Device) (*Kernel, error){AttentionForward: Attention.SIMTForward, AttentionGradKeys: Attention.SIMTGrad} {
+				best, err := a.SIMTBest(kernel, DeviceFor(target))
+				if features > 64 && target == ptx.SM89 {
+					require.ErrorContains(t, err, "bytes of shared memory")
+					continue
+				}
+				require.NoError(t, err)
+				k, err := build(best, ir.NewBuilder(c, nil), DeviceFor(target))
+				require.NoError(t, err)
+				require.NoError(t, ir.Verify(c, k.Op), k.Name)
+				lines = append(lines, target+" "+k.Name+": "+assemble(t, tool, k.Op, target))
+			}
+		}
+	}
+	slices.Sort(lines)
 	return lines
 }
 
