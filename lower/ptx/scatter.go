@@ -15,7 +15,7 @@ import (
 const (
 	scatterThreads = 1024
 	scatterEach    = 16   // indices of a chunk that a thread looks at, one after the other
-	scatterAhead   = 2    // rows that are read at one time
+	scatterAhead   = 4    // of what is written down, how many are looked at together
 	scatterGroups  = 4    // rows of the table that a row of threads has
 	scatterRows    = 4096 // more than a range has
 )
@@ -193,29 +193,28 @@ func (s *scatter) shuffle(x, lane *ir.Value, mode string) *ir.Value {
 	return s.l.b.Do(ptx.Shuffle, []*ir.Value{x, lane}, "mode", mode).Result(0)
 }
 
-// addListed adds what is written down for a row of the range.
+// addListed adds what is written down for a row of the range. Most of it is for others: nothing is done for that.
 func (s *scatter) addListed(at, total, row *ir.Value, sums []*ir.Value) []*ir.Value {
 	l, b := s.l, s.l.b
 	return b.For(b.I32(0), total, b.I32(scatterAhead), true, sums, func(n *ir.Value, sums []*ir.Value) []*ir.Value {
 		entries := b.Add(s.list, b.MulI(n, 4))
-		var owns []*ir.Value
-		var terms [][]*ir.Value
+		var own, positions []*ir.Value
 		for k := range scatterAhead {
 			listed := b.Compare("lt", b.AddI(n, k), total)
 			entry := b.Load(entries, l.c.I32(), 1, ptx.Access{Space: "shared", Offset: 4 * k, If: listed})
-			own := b.And(listed, b.Compare("eq", b.RemI(entry, scatterRows), row))
-			from, step := s.place(s.x, b.Add(at, b.DivI(entry, scatterRows)))
-			var xs []*ir.Value
-			for j, there := range s.columns {
-				xs = append(xs, b.Load(from, l.c.F32(), 1, ptx.Access{Space: "global", Offset: j * step, If: l.both(own, there)}))
-			}
-			owns, terms = append(owns, own), append(terms, xs)
+			mine := b.And(listed, b.Compare("eq", b.RemI(entry, scatterRows), row))
+			own, positions = append(own, b.Select(mine, b.I32(1), b.I32(0))), append(positions, b.DivI(entry, scatterRows))
 		}
-		for k, own := range owns {
-			sums[0] = b.Select(own, b.I32(1), sums[0])
-			for j, x := range terms[k] {
-				sums[j+1] = b.Select(own, b.Add(sums[j+1], x), sums[j+1])
-			}
+		for k, times := range own {
+			sums = b.For(b.I32(0), times, b.I32(1), l.tc >= 32, sums, func(_ *ir.Value, sums []*ir.Value) []*ir.Value {
+				from, step := s.place(s.x, b.Add(at, positions[k]))
+				next := []*ir.Value{b.I32(1)}
+				for j, there := range s.columns {
+					x := b.Load(from, l.c.F32(), 1, ptx.Access{Space: "global", Offset: j * step, If: there})
+					next = append(next, b.Add(sums[j+1], x))
+				}
+				return next
+			})
 		}
 		return sums
 	})
