@@ -66,26 +66,30 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 		b.Ahead = true
 		return b
 	}
+	turns := func(b AttentionBlock) AttentionBlock {
+		b.Turns = true
+		return b
+	}
 	wide := a.Features > 64
 	switch {
 	case a.Precision == FP16x3 && kernel == AttentionForward && wide:
 		return []AttentionBlock{group(2, 64, 2, false)}
 	case a.Precision == FP16x3 && kernel == AttentionForward:
-		return []AttentionBlock{ahead(2, 64, 4, true), group(2, 64, 3, true), group(2, 64, 3, false), group(3, 64, 2, true)}
+		return []AttentionBlock{turns(ahead(2, 64, 4, true)), ahead(2, 64, 4, true), group(2, 64, 3, true), group(3, 64, 2, true)}
 	case a.Precision == FP16x3 && wide: // two tensors of rows, of columns, and their sums don't fit
 		return nil
 	case a.Precision == FP16x3 && kernel == AttentionGradQueries:
-		return []AttentionBlock{group(2, 64, 4, true), group(2, 64, 3, true), group(2, 64, 3, false)}
+		return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(2, 64, 3, false)}
 	case a.Precision == FP16x3:
 		part := group(2, 64, 3, false)
 		part.HeldPart = true
-		return []AttentionBlock{part, group(2, 64, 4, true), group(2, 64, 3, false)}
+		return []AttentionBlock{part, turns(part), group(2, 64, 4, true), group(2, 64, 3, false)}
 	case a.Precision == FP16 && kernel == AttentionForward && wide:
-		return []AttentionBlock{ahead(2, 64, 4, true), group(2, 64, 4, true)}
+		return []AttentionBlock{turns(ahead(2, 64, 4, true)), ahead(2, 64, 4, true), group(2, 64, 4, true)}
 	case a.Precision == FP16 && kernel == AttentionGradKeys && wide: // two sums and an accumulator don't fit
 		return nil
 	case a.Precision == FP16 && kernel == AttentionForward:
-		return []AttentionBlock{ahead(2, 64, 4, true), group(2, 64, 4, true), ahead(3, 64, 4, true)}
+		return []AttentionBlock{turns(ahead(2, 64, 4, true)), ahead(2, 64, 4, true), group(2, 64, 4, true), ahead(3, 64, 4, true)}
 	case a.Precision == FP16 && kernel == AttentionGradQueries:
 		return []AttentionBlock{group(2, 64, 4, !wide), group(2, 64, 3, !wide), group(2, 64, 2, false)}
 	case a.Precision == FP16:
@@ -93,17 +97,17 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 	case a.Precision != BF16:
 		return nil
 	case kernel == AttentionForward && wide:
-		return []AttentionBlock{ahead(2, 64, 4, true), group(2, 128, 2, false), group(2, 64, 4, false)}
+		return []AttentionBlock{turns(ahead(2, 64, 4, true)), ahead(2, 64, 4, true), group(2, 128, 2, false)}
 	case kernel == AttentionForward:
-		return []AttentionBlock{ahead(2, 128, 4, true), ahead(3, 64, 4, true), group(2, 128, 3, true), group(3, 128, 2, true), ahead(2, 64, 4, true)}
+		return []AttentionBlock{turns(ahead(2, 128, 4, true)), ahead(2, 128, 4, true), turns(ahead(3, 64, 4, true)), ahead(3, 64, 4, true), group(2, 128, 3, true), ahead(2, 64, 4, true)}
 	case kernel == AttentionGradQueries && wide:
 		return []AttentionBlock{group(2, 64, 3, false), group(2, 64, 3, true), group(2, 64, 2, false)}
 	case kernel == AttentionGradQueries:
-		return []AttentionBlock{group(2, 64, 4, true), group(3, 64, 3, true), group(2, 128, 2, true)}
+		return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(3, 64, 3, true), group(2, 128, 2, true)}
 	case wide:
 		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 3, false)}
 	}
-	return []AttentionBlock{group(2, 64, 4, true), group(2, 64, 4, false), group(3, 64, 3, false)}
+	return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(2, 64, 4, false), group(3, 64, 3, false)}
 }
 
 // warpBlocks is blocks of warps.
@@ -160,6 +164,7 @@ type AttentionBlock struct {
 	Consumers int  // warpgroups that multiply with wgmma, of 64 rows each, instead of warps; 0: mma
 	Held      bool // warpgroups hold the block's rows in registers
 	HeldPart  bool // only the larger of their planes
+	Turns     bool // they take turns at beginning products, so that one's are done while another makes weights of its own
 	Ahead     bool // they begin the scores of the next columns before they weight those of the last (forward)
 }
 

@@ -103,13 +103,16 @@ func TestAttentionGuard(t *testing.T) {
 
 // Whatever warps run first, the results are the same to the bit.
 func TestAttentionAnyOrder(t *testing.T) {
-	for _, p := range []Precision{BF16, FP16x3} {
-		t.Run(string(p), func(t *testing.T) {
+	for _, c := range []struct {
+		precision Precision
+		turns     bool
+	}{{BF16, false}, {BF16, true}, {FP16x3, false}, {FP16x3, true}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
 			var want [][]byte
 			for seed := range uint64(3) {
 				a := planesAttention(1, 200)
-				a.Precision = p
+				a.Precision, a.Block.Consumers, a.Block.Turns, a.Block.Ahead = c.precision, 2, c.turns, c.turns
 				e := a.prepare(rand.New(rand.NewPCG(3, 4)))
 				e.seed = seed
 				for _, kernel := range a.kernels(t) {

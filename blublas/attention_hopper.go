@@ -529,11 +529,13 @@ func (w *groups) consume(tile func(ring, rows slot) slot) func() {
 		}
 		w.mine = b.AddI(b.DivI(w.warp, 4), -1)
 		w.warpRow = b.MulI(b.AddI(w.warp, -4), 16)
+		w.firstTurn()
 		w.each(append(w.firstSlot(0).values(), w.firstSlot(0).values()...), func(carried []*ir.Value) []*ir.Value {
 			rows := slot{carried[2], carried[3]}
 			ring := tile(slot{carried[0], carried[1]}, rows)
 			return append(ring.values(), w.after(rows, w.buffers).values()...)
 		})
+		w.lastTurn()
 	}
 }
 
@@ -544,6 +546,39 @@ func (w *groups) build(tile func(ring, rows slot) slot) {
 	b.Do(ptx.Return, nil)
 }
 
+// turn waits until it is this consumer's turn to begin products, and pass gives it to the next. All consumers have as many in
+// a tile: one for each block of columns and one more. Each waits at a named barrier of its own, which the one before it arrives at.
+func (w *groups) turn() {
+	if w.takesTurns() {
+		w.b.Do(ptx.Sync, []*ir.Value{w.mine}, "id", 1, "threads", 256)
+	}
+}
+
+func (w *groups) pass() {
+	if !w.takesTurns() {
+		return
+	}
+	b := w.b
+	next := b.AddI(w.mine, 1)
+	next = b.Select(b.Compare("eq", next, b.I32(w.Block.Consumers)), b.I32(0), next)
+	b.Do(ptx.Arrive, []*ir.Value{next}, "id", 1, "threads", 256)
+}
+
+func (w *groups) takesTurns() bool { return w.Block.Turns && w.Block.Consumers > 1 }
+
+// firstTurn is the first consumer's, which the last passes to it, and lastTurn takes the one that is left at the end.
+func (w *groups) firstTurn() {
+	if w.takesTurns() {
+		w.b.If(w.b.Compare("eq", w.mine, w.b.I32(w.Block.Consumers-1)), true, w.pass, nil)
+	}
+}
+
+func (w *groups) lastTurn() {
+	if w.takesTurns() {
+		w.b.If(w.b.Compare("eq", w.mine, w.b.I32(0)), true, w.turn, nil)
+	}
+}
+
 // skip waits for blocks of columns that this consumer has nothing to do with, and gives them back.
 func (w *groups) skip(from, end *ir.Value, ring slot) slot {
 	b := w.b
@@ -551,6 +586,8 @@ func (w *groups) skip(from, end *ir.Value, ring slot) slot {
 		ring := slot{s[0], s[1]}
 		w.wait(full, ring)
 		w.release(empty, ring)
+		w.pass()
+		w.turn()
 		return w.after(ring, w.Block.Stages).values()
 	})
 	return slot{out[0], out[1]}

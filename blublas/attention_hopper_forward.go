@@ -42,6 +42,7 @@ func (w *groups) forwardTile(ring, rows slot) slot {
 	unmasked, end := w.columnBlocks(b.MulI(w.mine, 64), 64)
 	none := b.F32(math.Inf(-1))
 	state := running{[2]*ir.Value{none, none}, [2]*ir.Value{b.F32(0), b.F32(0)}, b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", w.Features/2).Result(0)}
+	w.turn()
 	if w.Block.Ahead {
 		ring, state = f.ahead(ring, state, unmasked, end)
 	} else {
@@ -50,8 +51,10 @@ func (w *groups) forwardTile(ring, rows slot) slot {
 		ring, state = slot{out[0], out[1]}, asRunning(out[2:])
 	}
 	w.releaseRows(rows)
+	ring = w.skip(end, all, ring)
+	w.pass()
 	w.finishTile(state)
-	return w.skip(end, all, ring)
+	return ring
 }
 
 // forwarding is a tile of forward: what its steps have in common.
@@ -80,7 +83,9 @@ func (f *forwarding) step(masked bool) func(i *ir.Value, carried []*ir.Value) []
 		keys, values := f.scores(ring, 0), f.sums(ring, 1)
 		f.wait(full, ring)
 		b.Do(ptx.WGMMAFence, nil)
-		scores := f.quarters(f.complete(f.contract(f.queries, keys))[0])
+		acc := f.commit(f.contract(f.queries, keys))
+		f.pass()
+		scores := f.quarters(b.Do(ptx.WGMMAWait, []*ir.Value{acc}, "pending", 0).Result(0))
 		if masked {
 			f.mask(scores, column, math.Inf(-1))
 		}
@@ -88,7 +93,8 @@ func (f *forwarding) step(masked bool) func(i *ir.Value, carried []*ir.Value) []
 		if !f.scaled() {
 			state.sum = b.Binary(ptx.Mul, state.sum, f.byRow(f.Features/2, shrink))
 		}
-		acc := f.beginSum(f.operands(weights), values, state.sum, true)
+		f.turn()
+		acc = f.beginSum(f.operands(weights), values, state.sum, true)
 		b.Do(ptx.WGMMACommit, nil)
 		if f.scaled() {
 			state.sum = b.Binary(ptx.Mul, state.sum, f.byRow(f.Features/2, shrink))
@@ -130,7 +136,9 @@ func (f *forwarding) ahead(ring slot, state running, unmasked, end *ir.Value) (s
 	keys := f.scores(ring, 0)
 	f.wait(full, ring)
 	b.Do(ptx.WGMMAFence, nil)
-	scores := f.quarters(f.complete(f.contract(f.queries, keys))[0])
+	acc := f.commit(f.contract(f.queries, keys))
+	f.pass()
+	scores := f.quarters(b.Do(ptx.WGMMAWait, []*ir.Value{acc}, "pending", 0).Result(0))
 	f.mask(scores, first, math.Inf(-1))
 	weights, _ := f.update(&state, scores, scale) // nothing came before
 	n := len(state.values())
@@ -147,11 +155,11 @@ func (f *forwarding) ahead(ring slot, state running, unmasked, end *ir.Value) (s
 			scale, next := f.scales(column)
 			keys, values := f.scores(ring, 0), f.sums(before, 1)
 			f.wait(full, ring)
+			f.turn()
 			b.Do(ptx.WGMMAFence, nil)
-			acc := f.contract(f.queries, keys)
-			b.Do(ptx.WGMMACommit, nil)
-			sum := f.beginSum(weights, values, state.sum, false)
-			b.Do(ptx.WGMMACommit, nil)
+			acc := f.commit(f.contract(f.queries, keys))
+			sum := f.commit(f.beginSum(weights, values, state.sum, false))
+			f.pass()
 			scores := f.quarters(b.Do(ptx.WGMMAWait, []*ir.Value{acc}, "pending", 1).Result(0))
 			if masked {
 				f.mask(scores, column, math.Inf(-1))
@@ -169,6 +177,7 @@ func (f *forwarding) ahead(ring slot, state running, unmasked, end *ir.Value) (s
 	out = b.For(b.Binary(ptx.Max, unmasked, b.I32(1)), end, b.I32(1), true, out, step(true))
 	before, state := slot{out[0], out[1]}, asRunning(out[5:5+n])
 	values := f.sums(before, 1)
+	f.turn()
 	state.sum = f.endSum(f.commit(f.beginSum(f.ofRegisters(out[5+n:]), values, state.sum, true)), state.sum, out[4])
 	f.release(empty, before)
 	return slot{out[2], out[3]}, state

@@ -39,7 +39,7 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 			keys, values, sums := w.scores(ring, 0), w.scores(ring, 1), w.sums(ring, 0)
 			w.wait(full, ring)
 			b.Do(ptx.WGMMAFence, nil)
-			both := w.complete(w.contract(queries, keys), w.contract(grads, values))
+			both := w.begun(w.contract(queries, keys), w.contract(grads, values))
 			scores := w.quarters(both[0])
 			if masked {
 				w.mask(scores, column, math.Inf(-1))
@@ -53,10 +53,13 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 			}
 			if !w.scaled() {
 				left := w.operands(ds)
+				w.turn()
 				b.Do(ptx.WGMMAFence, nil)
 				sum = w.complete(w.multiply(left, sums, w.Block.Columns/16, sum, b.True(), true))[0]
 			} else {
-				sum = w.addScaled(ds, sums, keyScale, sum)
+				left, down := w.scaledOperands(ds)
+				w.turn()
+				sum = w.addScaled(left, down, sums, keyScale, sum)
 			}
 			w.release(empty, ring)
 			return append(w.after(ring, w.Block.Stages).values(), sum)
@@ -64,12 +67,15 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 	}
 	_, all := w.columnBlocks(b.I32(0), w.rows.rows)
 	unmasked, end := w.columnBlocks(b.MulI(w.mine, 64), 64)
+	w.turn()
 	carried := append(ring.values(), b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", n).Result(0))
 	carried = b.For(b.I32(0), unmasked, b.I32(1), true, carried, step(false))
 	carried = b.For(unmasked, end, b.I32(1), true, carried, step(true))
 	w.releaseRows(rows)
+	ring = w.skip(end, all, slot{carried[0], carried[1]})
+	w.pass()
 	w.storeRows(w.base("dq", w.DQ, w.head), w.DQ.Row, w.quarters(carried[2]), func(int, bool) *ir.Value { return b.F32(w.Scale) })
-	return w.skip(end, all, slot{carried[0], carried[1]})
+	return ring
 }
 
 // less is the gradient of a weight, which planes have at a scale, less the sum over its row of what weights and gradients
@@ -81,12 +87,19 @@ func (w *groups) less(x, scale, delta *ir.Value) *ir.Value {
 	return w.b.FMA(x, scale, w.b.Unary(ptx.Neg, delta))
 }
 
-// addScaled is sum + x y of numbers of any magnitude and of planes at a scale.
-func (w *groups) addScaled(x []*ir.Value, y factor, scale, sum *ir.Value) *ir.Value {
+// begun waits for products, of which the next consumer may begin its own.
+func (w *groups) begun(acc ...*ir.Value) []*ir.Value {
+	b := w.b
+	b.Do(ptx.WGMMACommit, nil)
+	w.pass()
+	return b.Do(ptx.WGMMAWait, acc, "pending", 0).Results()
+}
+
+// addScaled is sum + left right, of which left's rows are too great by factors, and right, planes, by one.
+func (w *groups) addScaled(left factor, down [2]*ir.Value, right factor, scale, sum *ir.Value) *ir.Value {
 	b, n := w.b, w.Features/2
-	left, down := w.scaledOperands(x)
 	b.Do(ptx.WGMMAFence, nil)
-	acc := w.complete(w.multiply(left, y, w.Block.Columns/16, b.Undef(n), b.False(), true))[0]
+	acc := w.complete(w.multiply(left, right, w.Block.Columns/16, b.Undef(n), b.False(), true))[0]
 	for i := range down {
 		down[i] = b.Binary(ptx.Mul, down[i], scale)
 	}
@@ -150,6 +163,7 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 	first := b.MulI(w.mine, 64)
 	all, _, _ := w.queryBlocks(b.I32(0), w.rows.rows)
 	from, unmasked, end := w.queryBlocks(first, 64)
+	w.turn()
 	zeros := func() *ir.Value { return b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", n).Result(0) }
 	out := w.eachHead(append(ring.values(), zeros(), zeros()), func(head *ir.Value, carried []*ir.Value) []*ir.Value {
 		step := func(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
@@ -165,18 +179,22 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 				queries, grads, querySums, gradSums := w.scores(ring, 0), w.scores(ring, 1), w.sums(ring, 0), w.sums(ring, 1)
 				w.wait(full, ring)
 				b.Do(ptx.WGMMAFence, nil)
-				both := w.complete(w.contract(keys, queries), w.contract(values, grads))
+				both := w.begun(w.contract(keys, queries), w.contract(values, grads))
 				p, ds := w.columnWeights(ring, query, both[0], both[1], scale, gradScale, masked)
 				steps := w.Block.Columns / 16
 				if !w.scaled() {
 					weights, weightGrads := w.operands(p), w.operands(ds)
+					w.turn()
 					b.Do(ptx.WGMMAFence, nil)
 					sums := w.complete(w.multiply(weights, gradSums, steps, dv, b.True(), true), w.multiply(weightGrads, querySums, steps, dk, b.True(), true))
 					dv, dk = sums[0], sums[1]
 				} else {
 					// One after the other: both operands and both accumulators don't fit.
-					dv = w.addScaled(p, gradSums, ofGrads, dv)
-					dk = w.addScaled(ds, querySums, ofQueries, dk)
+					left, down := w.scaledOperands(p)
+					w.turn()
+					dv = w.addScaled(left, down, gradSums, ofGrads, dv)
+					left, down = w.scaledOperands(ds)
+					dk = w.addScaled(left, down, querySums, ofQueries, dk)
 				}
 				b.Do(ptx.WarpSync, nil) // all lanes have read their numbers
 				w.release(empty, ring)
@@ -188,6 +206,7 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 		return b.For(unmasked, end, b.I32(1), true, carried, step(false))
 	})
 	w.releaseRows(rows)
+	w.pass()
 	factor := func(x float64) func(int, bool) *ir.Value { return func(int, bool) *ir.Value { return b.F32(x) } }
 	w.storeRows(w.base("dk", w.DK, w.head), w.DK.Row, w.quarters(out[2]), factor(w.Scale))
 	w.storeRows(w.base("dv", w.DV, w.head), w.DV.Row, w.quarters(out[3]), factor(1))
