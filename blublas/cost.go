@@ -94,11 +94,12 @@ func (g Gemm) stepCycles(d Device) float64 {
 	switch g.Unit {
 	case SIMT:
 		part := 0.7
-		if g.Consumers == 1 {
-			alone := g.A.MNMajor && g.M%4 != 0 || g.B.MNMajor && g.N%4 != 0 // elements are read one at a time: measured 0.69 in deep stages
-			if part = 0.74; g.BK == 16 && !alone {
-				part = 0.76
-			}
+		alone := g.A.MNMajor && g.M%4 != 0 || g.B.MNMajor && g.N%4 != 0 // elements are read one at a time
+		switch {
+		case g.Consumers == 1 && g.BK == 8:
+			part = 0.74
+		case g.Consumers == 1 && !alone:
+			part = 0.76
 		}
 		return volume / (d.Float * part)
 	case MMA:
