@@ -100,5 +100,5 @@ func (g Gemm) checkWGMMA(d Device, fail func(string, ...any) error) error {
 	if n := g.planWGMMA().sharedBytes(); n > d.SharedPerBlock {
 		return fail("%d bytes of shared memory, %s has %d", n, d.Name, d.SharedPerBlock)
 	}
-	return nil
+	return g.checkRefuge(d, fail)
 }

@@ -97,12 +97,6 @@ func prepare(t *testing.T, g Gemm, o Options) *emulated {
 	for _, s := range e.sides() {
 		e.operand(t, s, elem, func() float64 { return nearest(elem, r.NormFloat64()) })
 	}
-	if g.Guard != Always {
-		e.places["flag"] = e.memory.Alloc(4)
-		if g.Flags == 0 {
-			e.places["flag"].Write(0, binary.LittleEndian.AppendUint32(nil, uint32(g.Guard-WhenClear)))
-		}
-	}
 	for _, name := range g.Epilogue.Params {
 		elem, n := e.result(name)
 		e.places[name] = e.memory.Alloc(n * elemSize(elem))
@@ -383,10 +377,30 @@ type product struct {
 	g         Gemm
 	o         Options
 	tolerance float64
+	unfit     bool // a flag says that planes don't hold a number
+}
+
+// refugeOf is what is computed of operands that planes don't hold.
+func (g Gemm) refugeOf(a, b Operand) *Gemm {
+	r := g
+	r.Precision, r.Unit, r.A, r.B, r.BN, r.BK, r.Stages, r.Flags, r.Refuge = FP32Strict, SIMT, a, b, 128, 8, 0, 0, nil
+	return &r
+}
+
+// backwardOptionsOr is an epilogue with sums where K has no parts.
+func backwardOptionsOr(g Gemm, o Options) Options {
+	if g.SplitK > 1 {
+		return o
+	}
+	return backwardOptions
 }
 
 func (p *product) emulate(t *testing.T, seed uint64) *emulated {
 	e := prepare(t, p.g, p.o)
+	if p.unfit { // and what planes would come to is wrong
+		e.places["flags"].Write(4*(p.g.Flags-1), []byte{1, 0, 0, 0})
+		e.places["a.0"].Write(0, make([]byte, len(e.places["a.0"].Data)))
+	}
 	require.NoError(t, e.run(e.kernels(t, small(p.g.Target)), seed))
 	require.Empty(t, e.wrong(p.tolerance))
 	return e
@@ -443,14 +457,19 @@ func products() []product {
 			add(g, layout, halfOptions, 1, 17, 8)
 		}
 	}
-	// Kernels that look at a guard before they do anything: of the float32 units they work through several tiles a block.
-	for _, g := range []Gemm{
-		{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM90A, BM: 128, BN: 256, BK: 16, Consumers: 2, SplitK: 1, Guard: WhenSet},
-		{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM90A, BM: 128, BN: 128, BK: 8, Consumers: 2, SplitK: 2, Guard: WhenSet},
-		{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1, Guard: WhenClear, Flags: 8},
-		{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 2, Guard: WhenClear, Flags: 8},
-	} {
-		add(g, "nt", plainOptions, 300, 530, 3*g.BK)
+	// What planes don't hold is computed on the float32 units by the same kernel, several tiles a block.
+	for _, layout := range []string{"nt", "tn"} {
+		for _, g := range []Gemm{
+			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1, Flags: 8},
+			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 2, Flags: 8},
+		} {
+			for _, unfit := range []bool{false, true} {
+				add(g, layout, backwardOptionsOr(g, Options{Out: ir.F32, Accumulate: true}), 300, 530, 3*g.BK)
+				p := &all[len(all)-1]
+				p.g.Refuge = p.g.refugeOf(p.g.A, p.g.B)
+				p.unfit, p.name = unfit, fmt.Sprint(p.g.Name(), "_", layout, "_", unfit)
+			}
+		}
 	}
 	return append(all, batches()...)
 }

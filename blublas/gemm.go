@@ -50,8 +50,8 @@ type Gemm struct {
 	Cluster   int     // blocks along M that share B by multicast (WGMMA)
 	SplitK    int     // parts of K, summed in fixed order by a second kernel
 	Epilogue  Epilogue
-	Guard     Guard // when it runs at all
-	Flags     int   // how many words the guard's is made of; 0: it is made
+	Flags     int   // how many words say that planes don't hold all numbers (FP16x3), each unless it is 0; 0: there are none, and nothing watches
+	Refuge    *Gemm // what is computed where they don't: on the float32 units, of the operands
 }
 
 // Batch is a dimension of a batch: how many products, and how far the matrices of A and B are apart, in elements; 0 where
@@ -216,8 +216,8 @@ type Kernel struct {
 	Params  []Param
 }
 
-// Build makes the kernel. Parameters are A's planes, B's planes, then (fp16x3) A's and B's scales, then the
-// epilogue's, then the guard's. The configuration must pass Check.
+// Build makes the kernel. Parameters are A's planes, B's planes, then (fp16x3) A's and B's scales, then (with
+// Flags) A and B themselves, then the epilogue's, then flags. The configuration must pass Check.
 func (g Gemm) Build(at *ir.Builder, d Device) (*Kernel, error) {
 	if err := g.Check(d); err != nil {
 		return nil, err

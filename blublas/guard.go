@@ -8,79 +8,96 @@ import (
 	"blutrain/ir"
 )
 
-// Guard is a condition that a kernel looks at before it does anything: a word in memory, its last parameter.
+// Guard is which part of what there is to do a kernel does, where another does the rest.
 type Guard int
 
 const (
 	Always    Guard = iota
-	WhenClear       // the word is 0
-	WhenSet         // it is not
+	WhenClear       // what planes hold
+	WhenSet         // what they don't
 )
 
-// open gives, inside a kernel, n where the guard lets it run, else 0; the word is the last of the parameters.
-func (g Guard) open(b *ptx.Builder, params []*ir.Value, n *ir.Value) *ir.Value {
-	if g == Always {
-		return n
-	}
-	return g.choose(b, b.Load(params[len(params)-1], b.Ctx.I32(), 1, ptx.Access{Space: "global"}), n)
+// refuge is the kernel's share of a product whose operands planes don't hold: the consumers compute it on the float32 units, of the
+// operands themselves.
+type refuge struct {
+	*simt
+	args []*ir.Value // the operands
 }
 
-func (g Guard) choose(b *ptx.Builder, word, n *ir.Value) *ir.Value {
-	clear := b.Compare("eq", word, b.I32(0))
-	if g == WhenSet {
-		return b.Select(clear, b.I32(0), n)
+// refugeBarrier is the named barrier of both consumers.
+const refugeBarrier = 3
+
+// checkRefuge says why a kernel can't have the refuge that it is to have, or nil.
+func (g Gemm) checkRefuge(d Device, fail func(string, ...any) error) error {
+	r := g.Refuge
+	switch {
+	case r == nil && g.Flags == 0:
+		return nil
+	case r == nil || g.Flags < 1 || g.Precision != FP16x3 || g.Unit != WGMMA || g.Consumers != 2 || g.Cluster != 1:
+		return fail("flags are for fp16x3 by 2 consumers without a cluster, with a product to compute where one is set")
+	case r.M != g.M || r.N != g.N || r.K != g.K || r.SplitK != g.SplitK || r.Unit != SIMT || 128*r.Consumers != 128*g.Consumers || len(r.Batch) > 0:
+		return fail("what is computed where a flag is set is another product")
+	case 2*4*r.BK*(r.BM+r.BN) > g.planWGMMA().barriers:
+		return fail("what is computed where a flag is set has no room in shared memory")
 	}
-	return b.Select(clear, n, b.I32(0))
+	return r.Check(d)
 }
 
-// open is the guard's; where there are Flags, in the parameter before the word's, the kernel makes the word of them, for those that
-// follow.
-func (g Gemm) open(b *ptx.Builder, params []*ir.Value, n *ir.Value) *ir.Value {
-	if g.Guard == Always || g.Flags == 0 {
-		return g.Guard.open(b, params, n)
-	}
-	word := g.anyFlag(b, params[len(params)-2])
-	first := b.And(b.Compare("eq", b.Special("ctaid.x"), b.I32(0)), b.Compare("eq", b.Special("tid.x"), b.I32(0)))
-	b.Store(params[len(params)-1], word, ptx.Access{Space: "global", If: first})
-	return g.Guard.choose(b, word, n)
+// openRefuge looks at the flags, which are the last of the parameters: if one is set, the kernel's tiles are the refuge's.
+func (w *wgmma) openRefuge(operands []*ir.Value, flags *ir.Value) {
+	b := w.b
+	any := w.anyFlag(flags)
+	clear := b.Compare("eq", any, b.I32(0))
+	// Consumers learn of it from shared memory in the end: until then no register has to hold it.
+	b.Store(b.SharedBase(), any, ptx.Access{Space: "shared", Offset: w.verdict(), If: b.Compare("eq", b.Special("tid.x"), b.I32(0))})
+	r := *w.Refuge
+	r.Epilogue = w.Epilogue
+	s := &simt{Gemm: r, b: b, threads: 128 * w.Consumers, steps: r.depth() / r.BK, bufferSize: 4 * r.BK * (r.BM + r.BN), first: 128}
+	w.refuge = &refuge{simt: s, args: operands}
+	w.end = b.Select(clear, w.end, b.I32(0))
 }
 
 // anyFlag is whether one of the flags is set; each warp looks at all of them.
-func (g Gemm) anyFlag(b *ptx.Builder, flags *ir.Value) *ir.Value {
+func (w *wgmma) anyFlag(flags *ir.Value) *ir.Value {
+	b := w.b
 	lane := b.Binary(ptx.And, b.Special("tid.x"), b.I32(31))
 	mine := b.MulWide(lane, 4, flags)
 	any := b.I32(0)
-	for i := 0; i < g.Flags; i += 32 {
+	for i := 0; i < w.Flags; i += 32 {
 		a := ptx.Access{Space: "global", Offset: 4 * i, Cache: "nc"}
-		if i+32 > g.Flags {
-			a.If = b.Compare("lo", lane, b.I32(g.Flags-i))
+		if i+32 > w.Flags {
+			a.If = b.Compare("lo", lane, b.I32(w.Flags-i))
 		}
 		any = b.Binary(ptx.Or, any, b.Load(mine, b.Ctx.I32(), 1, a))
 	}
 	return butterfly(b, ptx.Or, any, 16)
 }
 
-// params is the names of a kernel's last parameters, after those of its operands.
+// work goes through this block's share of the tiles.
+func (r *refuge) work(w *wgmma, block *ir.Value, grid int) {
+	b := w.b
+	any := b.Load(b.SharedBase(), b.Ctx.I32(), 1, ptx.Access{Space: "shared", Offset: w.verdict()})
+	end := b.Select(b.Compare("eq", any, b.I32(0)), b.I32(0), b.I32(r.tiles()))
+	b.For(block, end, b.I32(grid), true, nil, func(number *ir.Value, _ []*ir.Value) []*ir.Value {
+		r.prologue(r.args, number)
+		r.store(r.multiply(), w.epilogue)
+		r.sync() // the next tile's first stage goes where this one's last was read
+		return nil
+	})
+}
+
+// params is the names of a kernel's last parameters, after those of its operands and scales.
 func (g Gemm) params(e Epilogue) []string {
-	names := slices.Clone(e.Params)
-	if g.Guard != Always && g.Flags > 0 {
-		names = append(names, "flags")
+	if g.Refuge == nil {
+		return e.Params
 	}
-	if g.Guard != Always {
-		names = append(names, "flag")
-	}
-	return names
+	return slices.Concat([]string{"a", "b"}, e.Params, []string{"flags"})
 }
 
-// epilogueOf is a kernel's parameters without those of its guard.
-func (g Gemm) epilogueOf(params []*ir.Value) []*ir.Value {
-	return params[:len(params)-len(g.params(Epilogue{}))]
-}
-
-// guarded tells kernels with a guard apart by name.
+// guarded tells kernels with a refuge apart by name.
 func (g Gemm) guarded() string {
-	if g.Guard == Always {
+	if g.Refuge == nil {
 		return ""
 	}
-	return fmt.Sprintf("_g%d_%d", g.Guard, g.Flags)
+	return fmt.Sprintf("_f%d_r%d_%d_%dx%dx%d", g.Flags, g.Refuge.A.Pitch, g.Refuge.B.Pitch, g.Refuge.BM, g.Refuge.BN, g.Refuge.BK)
 }

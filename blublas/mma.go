@@ -30,8 +30,6 @@ func (g Gemm) checkMMA(d Device, fail func(string, ...any) error) error {
 	switch {
 	case planes > 1 || g.Precision == FP32Strict:
 		return fail("mma kernels multiply bf16 and tf32")
-	case g.Guard != Always:
-		return fail("mma kernels have no guard")
 	case g.BM != 128 || g.BN != 128 && g.BN != 256:
 		return fail("a tile of %dx%d; there are 128x128 and 128x256", g.BM, g.BN)
 	case g.BK*size != rowBytes:

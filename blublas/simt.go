@@ -11,6 +11,7 @@ type simt struct {
 	Gemm
 	b          *ptx.Builder
 	threads    int
+	first      int // of the block's threads that it is worked on by
 	steps      int // stages' worth of K in a block
 	bufferSize int // bytes
 	tid        *ir.Value
@@ -54,10 +55,10 @@ func (g Gemm) checkSIMT(d Device, fail func(string, ...any) error) error {
 func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
 	s := &simt{Gemm: g, threads: 128 * g.Consumers, steps: g.depth() / g.BK, bufferSize: 4 * g.BK * (g.BM + g.BN)}
 	k := &Kernel{Name: g.Name(), Threads: s.threads, Cluster: 1, Shared: 2 * s.bufferSize, Params: []Param{{Name: "a"}, {Name: "b"}}}
-	k.Grid = ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices()
-	names := g.params(g.Epilogue)
+	k.Grid = g.tiles()
+	names := g.Epilogue.Params
 	if g.SplitK > 1 {
-		names = g.params(partials)
+		names = partials.Params
 	}
 	types := []ir.Type{at.Ctx.I64(), at.Ctx.I64()}
 	for _, name := range names {
@@ -67,24 +68,22 @@ func (g Gemm) buildSIMT(at *ir.Builder, d Device) *Kernel {
 	s.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: g.Target, Threads: s.threads, BlocksPerSM: g.simtPerSM(), Shared: k.Shared}, types...)
 	k.Op = s.b.Kernel
 	args := k.Op.Body().Args()
-	block := s.b.Special("ctaid.x")
-	work := func(number *ir.Value) {
-		s.prologue(args, number)
-		s.store(s.multiply(), args[2:])
-	}
-	if g.Guard == Always {
-		work(block)
-	} else { // few blocks, that it costs little to start them where they do nothing
-		tiles := s.b.I32(k.Grid)
-		k.Grid = min(k.Grid, d.SMs*g.simtPerSM())
-		s.b.For(block, g.Guard.open(s.b, args, tiles), s.b.I32(k.Grid), true, nil, func(number *ir.Value, _ []*ir.Value) []*ir.Value {
-			work(number)
-			s.b.Do(ptx.Sync, nil) // the next tile's first stage goes where this one's last was read
-			return nil
-		})
-	}
+	s.prologue(args, s.b.Special("ctaid.x"))
+	s.store(s.multiply(), args[2:])
 	s.b.Do(ptx.Return, nil)
 	return k
+}
+
+// tiles is how many tiles there are, of all parts of K and all matrices.
+func (g Gemm) tiles() int { return ceil(g.M, g.BM) * ceil(g.N, g.BN) * g.SplitK * g.matrices() }
+
+// sync waits for all threads that work on a tile.
+func (s *simt) sync() {
+	if s.first == 0 {
+		s.b.Do(ptx.Sync, nil)
+		return
+	}
+	s.b.Do(ptx.Sync, []*ir.Value{s.b.I32(refugeBarrier)}, "threads", s.threads)
 }
 
 // simtPerSM is how many blocks share a multiprocessor: one multiplies where another waits or stores its results. 256 threads
@@ -98,7 +97,7 @@ func (g Gemm) simtPerSM() int {
 
 func (s *simt) prologue(args []*ir.Value, number *ir.Value) {
 	b := s.b
-	s.tid, s.shared = b.Special("tid.x"), b.SharedBase()
+	s.tid, s.shared = b.AddI(b.Special("tid.x"), -s.first), b.SharedBase()
 	s.at = grid{s.Gemm, ceil(s.M, s.BM), ceil(s.N, s.BN), s.steps}.locate(b, number)
 	s.sides[0] = s.newSide(s.A, s.M, s.BM, 0, s.at.row, s.matrixOf(b, s.at, args[0], 4, strideA))
 	s.sides[1] = s.newSide(s.B, s.N, s.BN, 4*s.BK*s.BM, s.at.col, s.matrixOf(b, s.at, args[1], 4, strideB))
@@ -229,7 +228,7 @@ func (s *simt) multiply() *ir.Value {
 	for _, d := range s.sides {
 		s.put(d, s.fetch(d, b.I32(0), b.True()), b.I32(0))
 	}
-	b.Do(ptx.Sync, nil)
+	s.sync()
 	acc := b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", s.BM*s.BN/s.threads).Result(0)
 	row, col := s.corner()
 	fromA, fromB := s.reader(s.sides[0], row, lanesM), s.reader(s.sides[1], col, lanesN)
@@ -256,7 +255,7 @@ func (s *simt) multiply() *ir.Value {
 			if k < s.BK-1 {
 				nextX, nextY = fragments(k+1, buffer)
 			} else {
-				b.Do(ptx.Sync, nil)
+				s.sync()
 				nextX, nextY = fragments(0, other)
 			}
 			acc = b.Do(ptx.OuterFMA, []*ir.Value{x, y, acc}).Result(0)

@@ -16,14 +16,13 @@ func (g Gemm) SumParts(at *ir.Builder, d Device) (*Kernel, error) {
 	if g.Epilogue.Apply == nil {
 		return nil, fmt.Errorf("gemm %dx%dx%d: no epilogue: nothing would be stored", g.M, g.N, g.K)
 	}
-	g.Flags = 0 // the product's kernel has looked at them
 	const threads = 256
 	width := g.pointWidth()
 	perRow := g.N / width
 	k := &Kernel{Name: symbol("sum_" + g.Name()), Threads: threads, Cluster: 1, Grid: ceil(g.matrices()*g.M*perRow, threads),
 		Params: []Param{{Name: "partials"}}}
 	types := []ir.Type{at.Ctx.I64()}
-	for _, name := range g.params(g.Epilogue) {
+	for _, name := range g.Epilogue.Params {
 		k.Params = append(k.Params, Param{Name: name})
 		types = append(types, at.Ctx.I64())
 	}
@@ -31,7 +30,7 @@ func (g Gemm) SumParts(at *ir.Builder, d Device) (*Kernel, error) {
 	k.Op = b.Kernel
 	args := k.Op.Body().Args()
 	index := b.Add(b.MulI(b.Special("ctaid.x"), threads), b.Special("tid.x"))
-	b.If(b.Compare("lo", index, g.Guard.open(b, args, b.I32(g.matrices()*g.M*perRow))), false, func() {
+	b.If(b.Compare("lo", index, b.I32(g.matrices()*g.M*perRow)), false, func() {
 		from := b.MulWide(index, 4*width, args[0])
 		var sum []*ir.Value
 		for s := range g.SplitK {
@@ -52,7 +51,7 @@ func (g Gemm) SumParts(at *ir.Builder, d Device) (*Kernel, error) {
 			row = b.Sub(row, b.MulI(at.matrix, g.M))
 			at.batch = g.decode(b, at.matrix)
 		}
-		p := newPart(b, row, col, g.M, g.N, width, g.epilogueOf(args[1:])).in(at).point(0, 0, nil)
+		p := newPart(b, row, col, g.M, g.N, width, args[1:]).in(at).point(0, 0, nil)
 		g.Epilogue.fetch([]*Point{p})
 		g.Epilogue.Apply(p, sum)
 	}, nil)

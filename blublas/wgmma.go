@@ -30,6 +30,7 @@ type wgmma struct {
 	rank                           *ir.Value // in the cluster; nil without one
 	first, stride                  *ir.Value // this cluster's first tile, and the distance to the next
 	end                            *ir.Value // the number of tiles, or 0
+	refuge                         *refuge   // nil: none
 }
 
 func (g Gemm) rowsPerConsumer() int {
@@ -54,11 +55,12 @@ func (g Gemm) planWGMMA() *wgmma {
 	return w
 }
 
-func (w *wgmma) sharedBytes() int { return w.barriers + (2*w.Stages+2)*8 }
+func (w *wgmma) sharedBytes() int { return w.verdict() + 8 }
 
 func (w *wgmma) full(stage int) int  { return w.barriers + 8*stage }
 func (w *wgmma) empty(stage int) int { return w.barriers + 8*(w.Stages+stage) }
 func (w *wgmma) turn(c int) int      { return w.barriers + 8*(2*w.Stages+c) }
+func (w *wgmma) verdict() int        { return w.barriers + 8*(2*w.Stages+2) } // whether a flag is set
 
 func (g Gemm) buildWGMMA(at *ir.Builder, d Device) *Kernel {
 	w := g.planWGMMA()
@@ -70,7 +72,12 @@ func (g Gemm) buildWGMMA(at *ir.Builder, d Device) *Kernel {
 	w.takeParameters(w.b.Kernel.Body().Args())
 	w.prologue(k.Grid)
 	producer := w.b.Compare("lo", w.warp, w.b.I32(4))
-	w.b.If(producer, true, w.produce, w.consume)
+	w.b.If(producer, true, w.produce, func() {
+		w.consume()
+		if w.refuge != nil {
+			w.refuge.work(w, w.first, k.Grid)
+		}
+	})
 	if g.Cluster > 1 { // no block leaves while another still signals its barriers
 		w.b.Do(ptx.ClusterArrive, nil)
 		w.b.Do(ptx.ClusterWait, nil)
@@ -139,8 +146,12 @@ func (w *wgmma) takeParameters(args []*ir.Value) {
 	if w.Precision == FP16x3 {
 		w.scales = take(2)
 	}
-	w.end = w.open(w.b, args, w.b.I32(w.tiles))
-	w.epilogue = w.epilogueOf(args)
+	w.end = w.b.I32(w.tiles)
+	if w.Refuge != nil {
+		w.openRefuge(take(2), args[len(args)-1])
+		args = args[:len(args)-1]
+	}
+	w.epilogue = args
 }
 
 // prologue finds out who this thread is and makes the barriers.

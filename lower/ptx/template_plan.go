@@ -54,7 +54,7 @@ func (m *match) best(d blublas.Device) *way {
 }
 
 // planes is a product of planes of float16, and the kernel that makes them of both operands and watches over it: where planes
-// don't hold a number, the way's product is computed instead.
+// don't hold a number, the product's kernel computes it on the float32 units.
 type planes struct {
 	g     blublas.Gemm
 	split blublas.Split
@@ -81,16 +81,12 @@ func (m *match) inPlanes(d blublas.Device, otherwise *way) *way {
 		return nil
 	}
 	p.g = all[0]
-	p.g.Guard, p.g.Flags = blublas.WhenClear, p.split.Flags(d)
+	refuge := otherwise.g // the choice of its tiles doesn't matter
+	refuge.BM, refuge.BN, refuge.BK, refuge.Consumers, refuge.SplitK = 128, 128, 8, 2, p.g.SplitK
+	p.g.Flags, p.g.Refuge = p.split.Flags(d), &refuge
 	w := *otherwise
-	w.g.Guard, w.planes = blublas.WhenSet, p
-	if refuge := w.g; refuge.SplitK != p.g.SplitK { // so that one kernel adds the parts of either
-		if refuge.SplitK = p.g.SplitK; refuge.Check(d) == nil {
-			w.g = refuge
-		}
-	}
-	const idle = 3e-6 // of the kernel that does nothing
-	w.seconds = p.split.Seconds(d) + p.g.Cost(d).Seconds + idle
+	w.planes = p
+	w.seconds = p.split.Seconds(d) + p.g.Cost(d).Seconds
 	return &w
 }
 
@@ -178,21 +174,17 @@ func (m *match) build(w *way, d blublas.Device) error {
 	for i, v := range m.used {
 		places[fmt.Sprint("ref.", i)] = exec.Param{Ref: c.refOf(v)}
 	}
-	all := []blublas.Gemm{w.g}
+	g := w.g
 	if w.planes != nil {
+		g = w.planes.g
 		if err := c.split(at, w.planes, d, places); err != nil {
 			return err
 		}
-		all = []blublas.Gemm{w.planes.g, w.g}
 	}
-	partials := int64(0)
-	for _, g := range all {
-		if g.SplitK > 1 {
-			partials = max(partials, g.PartialBytes())
-		}
+	if g.SplitK > 1 {
+		places["partials"] = exec.Param{Ref: -1, Offset: c.take(g.PartialBytes())}
 	}
-	places["partials"] = exec.Param{Ref: -1, Offset: c.take(partials)}
-	if err := c.products(at, all, d, places); err != nil {
+	if err := c.product(at, g, d, places); err != nil {
 		return err
 	}
 	if m.err != nil {
@@ -203,26 +195,20 @@ func (m *match) build(w *way, d blublas.Device) error {
 	return nil
 }
 
-// products appends the kernels of products of which one runs; parts of K that lie alike are added by one kernel.
-func (c *chain) products(at *ir.Builder, all []blublas.Gemm, d blublas.Device, places map[string]exec.Param) error {
-	shared := len(all) == 2 && all[0].SplitK == all[1].SplitK
-	for i, g := range all {
-		k, err := g.Build(at, d)
-		if err != nil {
-			return c.m.kernel.Errorf("%v", err)
-		}
-		c.add(k, places)
-		if g.SplitK < 2 || shared && i == 0 {
-			continue
-		}
-		if shared {
-			g.Guard = blublas.Always
-		}
-		if k, err = g.SumParts(at, d); err != nil {
-			return c.m.kernel.Errorf("%v", err)
-		}
-		c.add(k, places)
+// product appends the kernels of a product.
+func (c *chain) product(at *ir.Builder, g blublas.Gemm, d blublas.Device, places map[string]exec.Param) error {
+	k, err := g.Build(at, d)
+	if err != nil {
+		return c.m.kernel.Errorf("%v", err)
 	}
+	c.add(k, places)
+	if g.SplitK < 2 {
+		return nil
+	}
+	if k, err = g.SumParts(at, d); err != nil {
+		return c.m.kernel.Errorf("%v", err)
+	}
+	c.add(k, places)
 	return nil
 }
 
@@ -235,7 +221,7 @@ func (c *chain) split(at *ir.Builder, p *planes, d blublas.Device, places map[st
 		}
 		places[x.Name+".scales"] = scratch(int64(x.ScaleBytes()))
 	}
-	places["flags"], places["flag"] = scratch(4*int64(p.g.Flags)), scratch(4)
+	places["flags"] = scratch(4 * int64(p.g.Flags))
 	k, err := p.split.Build(at, d)
 	if err != nil {
 		return c.m.kernel.Errorf("%v", err)

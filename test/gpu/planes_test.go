@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -136,17 +137,17 @@ func multiply(t *testing.T, layout string, m, n, k int, a, b []float64) (y []flo
 	require.NoError(t, lowerptx.Kernel(c, kernel, lowerptx.Options{Target: "sm_90a", Products: "templates"}))
 	first := ir.LookupSymbol(module, "k")
 	l := &launcher{memory: memory, refs: refs}
-	flagAt, second := exec.Param{}, first.Attrs().Sym(lowerptx.ThenAttr)
+	flags, _ := exec.Params(first, lowerptx.ParamsAttr)
 	for op := first; op != nil; op = ir.LookupSymbol(module, op.Attrs().Sym(lowerptx.ThenAttr)) {
 		params, blocks, err := l.parameters(op)
 		require.NoError(t, err)
 		require.NoError(t, emulate.Launch(memory, op, blocks, params...), ir.SymName(op))
-		if list, _ := exec.Params(op, lowerptx.ParamsAttr); ir.SymName(op) == second {
-			flagAt = list[len(list)-1]
-		}
 	}
-	require.Equal(t, -1, flagAt.Ref, "the product is not made of planes")
-	return read(buffers[2], out).Data, l.scratch.Data[flagAt.Offset] != 0
+	at := flags[len(flags)-1] // of the kernel that makes planes: a word a block
+	require.Equal(t, -1, at.Ref, "the product is not made of planes")
+	size := 4 * first.Attrs().IntOr(lowerptx.BlocksAttr, 0)
+	words := l.scratch.Data[at.Offset : at.Offset+size]
+	return read(buffers[2], out).Data, !slices.Equal(words, make([]byte, len(words)))
 }
 
 // checkRows holds each row of a product to float64: norm(error) / norm(absA absB). Where few terms are much larger than the
