@@ -18,6 +18,8 @@ func TestAttentionMutants(t *testing.T) {
 	groups := AttentionBlock{Tiles: 1, Columns: 64, Stages: 2, PerSM: 1, Consumers: 1}
 	held := groups
 	held.Held = true
+	turns := held
+	turns.Turns, turns.Consumers = true, 2
 	for _, c := range []struct {
 		precision Precision
 		target    string
@@ -26,7 +28,7 @@ func TestAttentionMutants(t *testing.T) {
 	}{
 		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, 120},
 		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}, 120},
-		{BF16, ptx.SM90A, held, 250}, {FP16x3, ptx.SM90A, groups, 250},
+		{BF16, ptx.SM90A, held, 250}, {FP16x3, ptx.SM90A, groups, 250}, {BF16, ptx.SM90A, turns, 250},
 	} {
 		if testing.Short() && c.block.Consumers > 0 {
 			continue
