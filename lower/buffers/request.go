@@ -242,8 +242,12 @@ func (f *function) placeLaunch(op *ir.Op) {
 	}
 }
 
-// rowBytes is what rows of a product's operands and results start at multiples of: units move as much at a time.
-const rowBytes = 16
+// rowBytes is what rows of a product's operands and results start at multiples of: units move as much at a time. Long rows
+// start at multiples of lineBytes, the lines of caches, so that a tile's rows touch no more of them than they fill.
+const (
+	rowBytes  = 16
+	lineBytes = 128
+)
 
 // roomy is new memory for a result. Rows are made longer where they aren't multiples of rowBytes: 16-bit ones that a product
 // reads, and those that a product writes and only launches read.
@@ -257,10 +261,14 @@ func (f *function) roomy(v *ir.Value, at int, loc *ir.Location) *place {
 	return whole(f.fresh(f.ctx.Tensor(longer, v.Elem()), at, loc), longer).slice(make([]int64, len(shape)), shape, nil)
 }
 
-// lengthened is a shape whose rows are multiples of rowBytes.
+// lengthened is a shape whose rows are multiples of rowBytes, or of lineBytes.
 func lengthened(shape []int64, size int64) []int64 {
 	longer, last := slices.Clone(shape), len(shape)-1
-	longer[last] = (shape[last]*size + rowBytes - 1) / rowBytes * rowBytes / size
+	to := int64(rowBytes)
+	if shape[last]*size >= 64*lineBytes {
+		to = lineBytes
+	}
+	longer[last] = (shape[last]*size + to - 1) / to * to / size
 	return longer
 }
 

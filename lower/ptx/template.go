@@ -163,8 +163,15 @@ func (m *match) operand(v *ir.Value, at []*ir.Value, stride func(*blublas.Batch)
 	return o, extent, true
 }
 
-// padded is the least number of elements that is n or more and a multiple of 16 bytes.
-func padded(n, size int) int { return (n + 16/size - 1) / (16 / size) * (16 / size) }
+// padded is the least number of elements that is n or more and a multiple of 16 bytes; of 128, a cache's line, where rows are
+// long.
+func padded(n, size int) int {
+	to := 16 / size
+	if n*size >= 64*128 {
+		to = 128 / size
+	}
+	return (n + to - 1) / to * to
+}
 
 // alignOf is what addresses of a reference are multiples of, in bytes.
 func (m *match) alignOf(v *ir.Value) int64 {

@@ -27,6 +27,10 @@ import (
 // The last evaluation rounds every intermediate result to the nearest float32 instead: numbers that differ in float64 and don't in float32
 // are equal there only, and a row has two greatest elements. It moves results by no more than the others, but for such choices.
 //
+// A result that is stored in 16 bits is rounded once more, to numbers that are up to s of themselves apart (2^-7 in bfloat16). What lies
+// near the middle of two may become either; of elements that are off by as much as 8 sqrt(n) u of themselves a part p = 16 sqrt(n) u / s is
+// that near, and one may always be. So the bound's square has another term, s^2 (max y^2 + p norm(y)^2): evaluations with roundings of one u hardly show it.
+//
 // An element that such changes make infinite or no number, or the contrary, is loose: sqrt(x - y) at x = y, say. Nothing
 // follows for it, so it is left out of both norms, and counted.
 
@@ -178,6 +182,20 @@ type expected struct {
 	growth    float64 // 8 sqrt(n); 0 where nothing is known to be rounded
 	response  float64 // the largest norm(y' - y) of the evaluations that were added
 	loose     []bool  // by element; nil: none is
+	spacing   float64 // of the numbers it is rounded to in the end, in proportion to them; 0: float32's
+}
+
+// spacingOf is how far apart the numbers of a 16-bit type are at most, in proportion to them; 0 of other types.
+func spacingOf(t ir.Type) float64 {
+	if f, ok := t.(*ir.FloatType); ok {
+		switch f.Kind {
+		case ir.BF16:
+			return 1.0 / (1 << 7)
+		case ir.F16:
+			return 1.0 / (1 << 10)
+		}
+	}
+	return 0
 }
 
 // add takes note of an evaluation with roundings.
@@ -218,6 +236,7 @@ func (e Error) Share() float64 { return ratio(e.Error, e.Bound) }
 // of is the error of a result.
 func (e *expected) of(got []float64) Error {
 	r := Error{Elements: len(e.value)}
+	largest := 0.0
 	for i, y := range e.value {
 		if e.loose != nil && e.loose[i] {
 			r.Loose++
@@ -227,10 +246,15 @@ func (e *expected) of(got []float64) Error {
 		r.Error += d * d
 		if !math.IsNaN(y) && !math.IsInf(y, 0) {
 			r.Norm += y * y
+			largest = math.Max(largest, y*y)
 		}
 	}
 	r.Error, r.Norm = math.Sqrt(r.Error), math.Sqrt(r.Norm)
 	r.Bound = math.Max(e.tolerance*r.Norm, e.growth*math.Max(roundoff*r.Norm, e.response))
+	if e.spacing > 0 && e.growth > 0 {
+		near := math.Min(1, 2*e.growth*roundoff/e.spacing)
+		r.Bound = math.Hypot(r.Bound, e.spacing*math.Sqrt(largest+near*r.Norm*r.Norm))
+	}
 	return r
 }
 

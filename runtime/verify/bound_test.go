@@ -64,6 +64,26 @@ func TestBoundsOfTF32(t *testing.T) {
 	}
 }
 
+// A number that lies next to the middle of two bfloat16s may be rounded to either, one that doesn't may not.
+func TestBoundsOfRoundedResults(t *testing.T) {
+	y := make([]float64, 4096)
+	for i := range y {
+		y[i] = 1 + float64(i%128)/128
+	}
+	e := &expected{value: y, growth: 8, spacing: spacingOf(ir.NewContext().Float(ir.BF16))}
+	other := append([]float64(nil), y...)
+	other[5] += 1.0 / 128
+	require.False(t, e.of(other).Off(), "one was rounded the other way")
+	for i := range other {
+		other[i] = y[i] * (1 + 1.0/256)
+	}
+	require.True(t, e.of(other).Off(), "all are off by half of their spacing")
+	e.spacing = 0
+	other = append(other[:0], y...)
+	other[5] += 1.0 / 128
+	require.True(t, e.of(other).Off(), "float32 has numbers between")
+}
+
 // Attention whose operands, weights and results are rounded to bfloat16 is within the bounds of precision bf16; one with a scale
 // that is off by a fifth is not.
 func TestBoundsOfAttention(t *testing.T) {

@@ -223,7 +223,7 @@ func (o *oracle) evaluate(name string, in []runtime.Array) (*evaluation, error) 
 		return nil, err
 	}
 	for _, d := range exact {
-		e.want = append(e.want, &expected{value: d.(*ir.Tensor).Data})
+		e.want = append(e.want, &expected{value: d.(*ir.Tensor).Data, spacing: spacingOf(d.(*ir.Tensor).Elem)})
 		e.shapes = append(e.shapes, d.(*ir.Tensor).Shape)
 	}
 	return e, nil
