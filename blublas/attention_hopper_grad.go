@@ -17,65 +17,76 @@ func (a Attention) gradQueriesHopper(at *ir.Builder, d Device) *Kernel {
 
 // gradQueriesTile computes this consumer's rows of a tile.
 func (w *groups) gradQueriesTile(ring, rows slot) slot {
-	b, n := w.b, w.Features/2
-	lse, delta := w.rowNumbers()
+	b := w.b
+	g := &queryGrads{groups: w, head: w.keyHead(), scale: b.F32(w.scale()), gradScale: b.F32(1)}
+	g.lse, g.delta = w.rowNumbers()
 	w.wait(rowsFull, rows)
-	queries, grads := w.left(rows, 0), w.left(rows, 1)
+	g.queries, g.grads = w.left(rows, 0), w.left(rows, 1)
 	w.releaseHeld(rows)
-	head := w.keyHead()
-	scale, gradScale := b.F32(w.scale()), b.F32(1)
 	if w.scaled() {
-		scale, gradScale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), scale), w.scaleOf("do", w.head, w.myRow())
-	}
-	step := func(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
-		return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
-			ring, sum := slot{carried[0], carried[1]}, carried[2]
-			column := b.MulI(i, w.Block.Columns)
-			scale, gradScale, keyScale := scale, gradScale, b.F32(1)
-			if w.scaled() {
-				keyScale = w.scaleOf("k", head, column)
-				scale, gradScale = b.Binary(ptx.Mul, scale, keyScale), b.Binary(ptx.Mul, gradScale, w.scaleOf("v", head, column))
-			}
-			keys, values, sums := w.scores(ring, 0), w.scores(ring, 1), w.sums(ring, 0)
-			w.wait(full, ring)
-			b.Do(ptx.WGMMAFence, nil)
-			both := w.begun(w.contract(queries, keys), w.contract(grads, values))
-			scores := w.quarters(both[0])
-			if masked {
-				w.mask(scores, column, math.Inf(-1))
-			}
-			var ds []*ir.Value
-			for j, x := range scores {
-				for e := range 4 {
-					p := w.power(b.Extract(x, e), scale, lse[e/2])
-					ds = append(ds, b.Binary(ptx.Mul, p, w.less(b.Extract(both[1], 4*j+e), gradScale, delta[e/2])))
-				}
-			}
-			if !w.scaled() {
-				left := w.operands(ds)
-				w.turn()
-				b.Do(ptx.WGMMAFence, nil)
-				sum = w.complete(w.multiply(left, sums, w.Block.Columns/16, sum, b.True(), true))[0]
-			} else {
-				left, down := w.scaledOperands(ds)
-				w.turn()
-				sum = w.addScaled(left, down, sums, keyScale, sum)
-			}
-			w.release(empty, ring)
-			return append(w.after(ring, w.Block.Stages).values(), sum)
-		}
+		g.scale, g.gradScale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), g.scale), w.scaleOf("do", w.head, w.myRow())
 	}
 	_, all := w.columnBlocks(b.I32(0), w.rows.rows)
 	unmasked, end := w.columnBlocks(b.MulI(w.mine, 64), 64)
 	w.turn()
-	carried := append(ring.values(), b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", n).Result(0))
-	carried = b.For(b.I32(0), unmasked, b.I32(1), true, carried, step(false))
-	carried = b.For(unmasked, end, b.I32(1), true, carried, step(true))
+	out := append(ring.values(), b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", w.Features/2).Result(0))
+	out = b.For(b.I32(0), unmasked, b.I32(1), true, out, g.step(false))
+	out = b.For(unmasked, end, b.I32(1), true, out, g.step(true))
 	w.releaseRows(rows)
-	ring = w.skip(end, all, slot{carried[0], carried[1]})
+	ring = w.skip(end, all, slot{out[0], out[1]})
 	w.pass()
-	w.storeRows(w.base("dq", w.DQ, w.head), w.DQ.Row, w.quarters(carried[2]), func(int, bool) *ir.Value { return b.F32(w.Scale) })
+	w.storeRows(w.base("dq", w.DQ, w.head), w.DQ.Row, w.quarters(out[2]), func(int, bool) *ir.Value { return b.F32(w.Scale) })
 	return ring
+}
+
+// queryGrads is a tile of queries' gradients: what its steps have in common.
+type queryGrads struct {
+	*groups
+	queries, grads   factor
+	head             *ir.Value // of keys
+	scale, gradScale *ir.Value // of scores, and of gradients of weights, but for those of planes of columns
+	lse, delta       []*ir.Value
+}
+
+// step takes a block of keys.
+func (g *queryGrads) step(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+	b := g.b
+	return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+		ring, sum := slot{carried[0], carried[1]}, carried[2]
+		column := b.MulI(i, g.Block.Columns)
+		scale, gradScale, keyScale := g.scale, g.gradScale, b.F32(1)
+		if g.scaled() {
+			keyScale = g.scaleOf("k", g.head, column)
+			scale, gradScale = b.Binary(ptx.Mul, scale, keyScale), b.Binary(ptx.Mul, gradScale, g.scaleOf("v", g.head, column))
+		}
+		keys, values, sums := g.scores(ring, 0), g.scores(ring, 1), g.sums(ring, 0)
+		g.wait(full, ring)
+		b.Do(ptx.WGMMAFence, nil)
+		both := g.begun(g.contract(g.queries, keys), g.contract(g.grads, values))
+		scores := g.quarters(both[0])
+		if masked {
+			g.mask(scores, column, math.Inf(-1))
+		}
+		var ds []*ir.Value
+		for j, x := range scores {
+			for e := range 4 {
+				p := g.power(b.Extract(x, e), scale, g.lse[e/2])
+				ds = append(ds, b.Binary(ptx.Mul, p, g.less(b.Extract(both[1], 4*j+e), gradScale, g.delta[e/2])))
+			}
+		}
+		if g.scaled() {
+			left, down := g.scaledOperands(ds)
+			g.turn()
+			sum = g.addScaled(left, down, sums, keyScale, sum)
+		} else {
+			left := g.operands(ds)
+			g.turn()
+			b.Do(ptx.WGMMAFence, nil)
+			sum = g.complete(g.multiply(left, sums, g.Block.Columns/16, sum, b.True(), true))[0]
+		}
+		g.release(empty, ring)
+		return append(g.after(ring, g.Block.Stages).values(), sum)
+	}
 }
 
 // less is the gradient of a weight, which planes have at a scale, less the sum over its row of what weights and gradients
@@ -154,56 +165,19 @@ func (w *groups) bringColumnNumbers() {
 func (w *groups) gradKeysTile(ring, rows slot) slot {
 	b, n := w.b, w.Features/2
 	w.wait(rowsFull, rows)
-	keys, values := w.left(rows, 0), w.left(rows, 1)
+	g := &keyGrads{groups: w, keys: w.left(rows, 0), values: w.left(rows, 1), scale: b.F32(w.scale()), gradScale: b.F32(1)}
 	w.releaseHeld(rows)
-	scale, gradScale := b.F32(w.scale()), b.F32(1)
 	if w.scaled() {
-		scale, gradScale = b.Binary(ptx.Mul, w.scaleOf("k", w.head, w.myRow()), scale), w.scaleOf("v", w.head, w.myRow())
+		g.scale, g.gradScale = b.Binary(ptx.Mul, w.scaleOf("k", w.head, w.myRow()), g.scale), w.scaleOf("v", w.head, w.myRow())
 	}
-	first := b.MulI(w.mine, 64)
 	all, _, _ := w.queryBlocks(b.I32(0), w.rows.rows)
-	from, unmasked, end := w.queryBlocks(first, 64)
+	from, unmasked, end := w.queryBlocks(b.MulI(w.mine, 64), 64)
 	w.turn()
 	zeros := func() *ir.Value { return b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", n).Result(0) }
 	out := w.eachHead(append(ring.values(), zeros(), zeros()), func(head *ir.Value, carried []*ir.Value) []*ir.Value {
-		step := func(masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
-			return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
-				ring, dk, dv := slot{carried[0], carried[1]}, carried[2], carried[3]
-				query := b.MulI(i, w.Block.Columns)
-				scale, gradScale := scale, gradScale
-				var ofQueries, ofGrads *ir.Value
-				if w.scaled() {
-					ofQueries, ofGrads = w.scaleOf("q", head, query), w.scaleOf("do", head, query)
-					scale, gradScale = b.Binary(ptx.Mul, scale, ofQueries), b.Binary(ptx.Mul, gradScale, ofGrads)
-				}
-				queries, grads, querySums, gradSums := w.scores(ring, 0), w.scores(ring, 1), w.sums(ring, 0), w.sums(ring, 1)
-				w.wait(full, ring)
-				b.Do(ptx.WGMMAFence, nil)
-				both := w.begun(w.contract(keys, queries), w.contract(values, grads))
-				p, ds := w.columnWeights(ring, query, both[0], both[1], scale, gradScale, masked)
-				steps := w.Block.Columns / 16
-				if !w.scaled() {
-					weights, weightGrads := w.operands(p), w.operands(ds)
-					w.turn()
-					b.Do(ptx.WGMMAFence, nil)
-					sums := w.complete(w.multiply(weights, gradSums, steps, dv, b.True(), true), w.multiply(weightGrads, querySums, steps, dk, b.True(), true))
-					dv, dk = sums[0], sums[1]
-				} else {
-					// One after the other: both operands and both accumulators don't fit.
-					left, down := w.scaledOperands(p)
-					w.turn()
-					dv = w.addScaled(left, down, gradSums, ofGrads, dv)
-					left, down = w.scaledOperands(ds)
-					dk = w.addScaled(left, down, querySums, ofQueries, dk)
-				}
-				b.Do(ptx.WarpSync, nil) // all lanes have read their numbers
-				w.release(empty, ring)
-				return append(w.after(ring, w.Block.Stages).values(), dk, dv)
-			}
-		}
 		skipped := w.skip(all, from, slot{carried[0], carried[1]})
-		carried = b.For(from, unmasked, b.I32(1), true, append(skipped.values(), carried[2:]...), step(true))
-		return b.For(unmasked, end, b.I32(1), true, carried, step(false))
+		carried = b.For(from, unmasked, b.I32(1), true, append(skipped.values(), carried[2:]...), g.step(head, true))
+		return b.For(unmasked, end, b.I32(1), true, carried, g.step(head, false))
 	})
 	w.releaseRows(rows)
 	w.pass()
@@ -211,6 +185,49 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 	w.storeRows(w.base("dk", w.DK, w.head), w.DK.Row, w.quarters(out[2]), factor(w.Scale))
 	w.storeRows(w.base("dv", w.DV, w.head), w.DV.Row, w.quarters(out[3]), factor(1))
 	return slot{out[0], out[1]}
+}
+
+// keyGrads is a tile of keys' gradients: what its steps have in common.
+type keyGrads struct {
+	*groups
+	keys, values     factor
+	scale, gradScale *ir.Value // of scores, and of gradients of weights, but for those of planes of columns
+}
+
+// step takes a block of queries of a head: its weights and their gradients, then what they add to the sums.
+func (g *keyGrads) step(head *ir.Value, masked bool) func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+	b := g.b
+	return func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+		ring, dk, dv := slot{carried[0], carried[1]}, carried[2], carried[3]
+		query := b.MulI(i, g.Block.Columns)
+		scale, gradScale := g.scale, g.gradScale
+		var ofQueries, ofGrads *ir.Value
+		if g.scaled() {
+			ofQueries, ofGrads = g.scaleOf("q", head, query), g.scaleOf("do", head, query)
+			scale, gradScale = b.Binary(ptx.Mul, scale, ofQueries), b.Binary(ptx.Mul, gradScale, ofGrads)
+		}
+		queries, grads, querySums, gradSums := g.scores(ring, 0), g.scores(ring, 1), g.sums(ring, 0), g.sums(ring, 1)
+		g.wait(full, ring)
+		b.Do(ptx.WGMMAFence, nil)
+		both := g.begun(g.contract(g.keys, queries), g.contract(g.values, grads))
+		p, ds := g.columnWeights(ring, query, both[0], both[1], scale, gradScale, masked)
+		if g.scaled() { // one after the other: both operands and both accumulators don't fit
+			left, down := g.scaledOperands(p)
+			g.turn()
+			dv = g.addScaled(left, down, gradSums, ofGrads, dv)
+			left, down = g.scaledOperands(ds)
+			dk = g.addScaled(left, down, querySums, ofQueries, dk)
+		} else {
+			weights, weightGrads, steps := g.operands(p), g.operands(ds), g.Block.Columns/16
+			g.turn()
+			b.Do(ptx.WGMMAFence, nil)
+			sums := g.complete(g.multiply(weights, gradSums, steps, dv, b.True(), true), g.multiply(weightGrads, querySums, steps, dk, b.True(), true))
+			dv, dk = sums[0], sums[1]
+		}
+		b.Do(ptx.WarpSync, nil) // all lanes have read their numbers
+		g.release(empty, ring)
+		return append(g.after(ring, g.Block.Stages).values(), dk, dv)
+	}
 }
 
 // columnWeights is the weights of a block of queries, transposed, and the gradients of their scores, of the products that
