@@ -437,11 +437,11 @@ func (f *form) extents(t Target) {
 		rows = min(rows, max(t.BlockElems/cols, 1))
 	default:
 		cols = min(cols, t.BlockElems)
-		elems := t.BlockElems
-		if len(f.g.sums) > 0 {
-			elems = t.SumElems
+		most := max(t.BlockElems/cols, 1)
+		if len(f.g.sums) > 0 && most < t.SumRows {
+			most = max(t.SumRows/int64(max(len(f.g.accesses), 1)), 1)
 		}
-		rows = min(rows, max(elems/cols, 1))
+		rows = min(rows, most)
 	}
 	if t.EvenRows && f.along != 0 && rows < size(f.row) {
 		rows = 1 << (bits.Len64(uint64(rows)) - 1)

@@ -15,8 +15,9 @@ type Target struct {
 	OnlineSums bool
 	// ColumnElems is the longest column that is held in one block while it is reduced, Columns the fewest of them in one.
 	ColumnElems, Columns int64
-	// SumElems is the elements of a block of rows of which the columns are added up, and nothing else is reduced.
-	SumElems int64
+	// SumRows is the rows of a block, of all tensors read together, of which the columns are added up, and nothing else is
+	// reduced, if BlockElems are fewer rows; 0: they are as many.
+	SumRows int64
 	// PassElems is the elements of a block of a row that is gone over in pieces.
 	PassElems int64
 	// Panels is about the number of partial results of a sum over rows, PanelRows the fewest rows of each; PanelElems is the
@@ -56,7 +57,7 @@ type Target struct {
 func CPU() Target {
 	return Target{
 		Name:       "cpu",
-		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Columns: 16, SumElems: 4096, PassElems: 4096, Panels: 64, PanelRows: 64, PanelElems: 1 << 40, ScatterCols: 64,
+		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Columns: 16, PassElems: 4096, Panels: 64, PanelRows: 64, PanelElems: 1 << 40, ScatterCols: 64,
 		LogitsElems: 1 << 26, ClassifierRows: 1024,
 		GemmRows: 32, GemmCols: 128, WideProducts: true,
 		Queries: 64, Keys: 128,
@@ -68,7 +69,7 @@ func CPU() Target {
 func CUDA() Target {
 	return Target{
 		Name:       "cuda",
-		BlockElems: 4096, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 512, Columns: 8, SumElems: 16384, PassElems: 16384, Panels: 512, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
+		BlockElems: 4096, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 16384, Panels: 512, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
 		LogitsElems: 1 << 28, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,

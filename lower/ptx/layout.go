@@ -49,13 +49,15 @@ func powerOf2(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 // chooseLayout looks at the blocks of a kernel.
 func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
-	rows, cols, product, whole, heavy, sums := 1, 1, false, false, false, false
+	rows, cols, product, whole, heavy, sums, columns, loops := 1, 1, false, false, false, false, false, false
 	var largest, scatter *ir.Op
 	ir.Walk(kernel, func(op *ir.Op) ir.WalkResult {
 		product = product || op.Is(tile.Dot) || op.Is(tile.Contract)
 		whole = whole || op.Is(tile.Contract)
 		heavy = heavy || op.Name() == "tile.gelu_grad" || op.Name() == "tile.silu_grad" || len(op.Regions()) > 0 && !op.Is(tile.Kernel) && !op.Is(tile.Contract)
 		sums = sums || op.Is(tile.Reduce) && op.Attrs().IntOr("axis", 0) == 1
+		loops = loops || op.Name() == "scf.for"
+		columns = columns || op.Is(tile.Reduce) && op.Attrs().IntOr("axis", 0) == 0
 		if op.Is(tile.ScatterAdd) {
 			scatter = op
 		}
@@ -79,6 +81,9 @@ func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
 		v := vectors(kernel, align, cols)
 		if y = loopLayout(rows, cols, v); sums && rows > 1 && cols <= warpColumns && y.tc > 32 {
 			y = layout{vr: 1, v: v, tc: 32, tr: min(rows, 16)}
+		}
+		if columns && !sums && rows > 1 && cols >= 32*v {
+			y = columnLayout(rows, cols, v, loops)
 		}
 	}
 	y.threads = y.tr * y.tc
@@ -122,6 +127,21 @@ func loopLayout(rows, cols, v int) layout {
 		n := 32 / y.tc
 		y.tr = (y.tr + n - 1) / n * n
 	}
+	return y
+}
+
+// columnLayout is for sums of columns. Of one block a thread adds up most rows alone; of a loop over blocks all, if there are
+// threads enough for the columns.
+func columnLayout(rows, cols, v int, loops bool) layout {
+	if n := (cols/v + 31) / 32 * 32; loops && cols%v == 0 && n <= 1024 && rows*v <= maxElems {
+		return layout{vr: 1, v: v, tc: n, tr: 1}
+	}
+	if loops {
+		return loopLayout(rows, cols, v)
+	}
+	threads := min(max(powerOf2(rows*cols/(2*wantElems)), 32), 512)
+	y := layout{vr: 1, v: v, tc: min(powerOf2((cols+v-1)/v), threads)}
+	y.tr = threads / y.tc
 	return y
 }
 

@@ -278,7 +278,10 @@ func (l *lowering) parameters(n needs) (params []ir.Type) {
 func (l *lowering) place() {
 	b := l.b
 	tid := b.Special("tid.x")
-	l.trow, l.tcol = b.DivI(tid, l.tc), b.RemI(tid, l.tc)
+	l.trow, l.tcol = b.DivI(tid, l.tc), tid
+	if l.tr > 1 {
+		l.tcol = b.RemI(tid, l.tc)
+	}
 	l.row0, l.col0 = b.MulI(l.trow, l.vr), b.MulI(l.tcol, l.v)
 	grid, steps := l.kernel.Attrs().Ints("grid"), l.kernel.Attrs().Ints("steps")
 	axes := tile.Axes(l.kernel)

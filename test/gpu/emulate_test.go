@@ -57,7 +57,7 @@ func TestTileKernelsAsPTX(t *testing.T) {
 func TestModelKernelsAsPTX(t *testing.T) {
 	tiny := kernels.CUDA()
 	tiny.BlockElems, tiny.RowElems, tiny.ColumnElems, tiny.Panels, tiny.PanelRows, tiny.ScatterCols = 48, 24, 6, 3, 2, 5
-	tiny.PassElems, tiny.PanelElems, tiny.SumElems, tiny.Columns = 20, 40, 60, 5
+	tiny.PassElems, tiny.PanelElems, tiny.SumRows, tiny.Columns = 20, 40, 4, 5
 	tiny.GemmRows, tiny.GemmCols, tiny.Queries, tiny.Keys = 12, 20, 6, 5
 	for _, m := range []struct {
 		file string
