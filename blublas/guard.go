@@ -70,7 +70,8 @@ func (w *wgmma) anyFlag(flags *ir.Value) *ir.Value {
 		}
 		any = b.Binary(ptx.Or, any, b.Load(mine, b.Ctx.I32(), 1, a))
 	}
-	return butterfly(b, ptx.Or, any, 16)
+	// All lanes have it, which the assembler knows when it is read from lane 0: it then keeps descriptors in uniform registers.
+	return b.Do(ptx.Shuffle, []*ir.Value{butterfly(b, ptx.Or, any, 16), b.I32(0)}, "mode", "idx").Result(0)
 }
 
 // work goes through this block's share of the tiles.
