@@ -27,12 +27,16 @@ for precision in fp32 fp32-strict tf32 bf16; do
     echo "small-llama-$precision llama --precision $precision --set V=256,L=2,H=4,K=2,C=64,F=144,B=2,S=72"
     echo "small-mlp-$precision mlp --precision $precision --set V=13,W=3,E=8,M=24,B=3,S=10"
 done >"$stage/models/list"
+# Less memory, for more time: budgets are about the blu phase, plans come out smaller for bf16.
+for lean in bf16=6.2 fp32=6.4 tf32=6.4 fp32-strict=6.8; do
+    echo "lean/gpt2-${lean%=*}-16 gpt2 --precision ${lean%=*} --set B=16 --memory-budget ${lean#*=}GiB"
+done >>"$stage/models/list"
 # The rate is half the example's, since steps are so small; warmup a tenth of the run.
 for precision in fp32 bf16; do
     echo "gpt2-$precision-curves gpt2 --precision $precision --set B=$CURVES_BATCH,S=$CURVES_TOKENS,LR=3e-4,WARMUP=$((CURVES_STEPS / 10)),STEPS=$CURVES_STEPS"
 done >>"$stage/models/list"
 cp examples/*.blu bench/device/models.sh "$stage/models/"
-mkdir -p build/device.models
+mkdir -p build/device.models/lean "$stage/models/lean"
 sh bench/device/models.sh build/bluc examples "$stage/models/list" build/device.models 2 "$ARCH"
 rm -r build/device.models
 

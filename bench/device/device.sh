@@ -3,7 +3,7 @@
 #
 #   bash build/device/device.sh [PART...]
 #
-# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers gpt2-curves, which take one GPU;
+# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves, which take one GPU;
 # gpt2 is four of them, all but the last. For several GPUs: cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints
 # cluster-context cluster-dryrun; cluster is all of these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in
 # seconds, given with it if need be (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to
@@ -14,7 +14,7 @@ begun=$SECONDS
 : "${DEVICE_LIMIT:=570}" "${OUT:=device-results}"
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-numbers gpt2-curves"
+one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves"
 cluster="cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
 usage() {
@@ -130,6 +130,8 @@ gpt2() { # the name of its results, seconds, what the bench is asked
 part_gpt2-start() { gpt2 start "$1" --parts start --batches 16; }
 part_gpt2-time() { gpt2 time "$1" --parts time --batches 16 --rounds 2; }
 part_gpt2-time64() { gpt2 time64 "$1" --parts time --batches 64 --rounds 1; }
+# Models that were compiled with less memory, without PyTorch.
+part_gpt2-lean() { gpt2 lean "$1" --parts time --batches 16 --rounds 1 --artifacts "$models/lean" --modes ""; }
 part_gpt2-numbers() { gpt2 numbers "$1" --parts gradients,train --batches 16; }
 part_gpt2-curves() {
     python3 "$root/bench/curves.py" --blurun "$blurun" --artifacts "$models" --json "$OUT/gpt2-curves.json" --plot "$OUT/gpt2-curves.png" --limit $(($1 - 15)) \
@@ -173,6 +175,7 @@ limit_of() {
     gpt2-start) echo 300 ;;
     gpt2-time) echo 300 ;;
     gpt2-time64) echo 320 ;;
+    gpt2-lean) echo 60 ;;
     gpt2-numbers) echo 300 ;;
     gpt2-curves) echo 220 ;;
     cluster-exchange) echo 70 ;;
@@ -190,7 +193,7 @@ failures=0
 for choice in "$@"; do
     name=${choice%%=*}
     parts=$name
-    [ "$name" = gpt2 ] && parts="gpt2-start gpt2-time gpt2-time64 gpt2-numbers"
+    [ "$name" = gpt2 ] && parts="gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers"
     [ "$name" = cluster ] && parts=$cluster
     for part in $parts; do
         limit=$(limit_of "$part")

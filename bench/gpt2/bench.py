@@ -303,7 +303,7 @@ def main():
     ap.add_argument("--json", required=True)
     ap.add_argument("--parts", default="start,time,gradients,train")
     ap.add_argument("--precisions", default=",".join(precisions))
-    ap.add_argument("--modes", default="eager,compile", help="of PyTorch")
+    ap.add_argument("--modes", default="eager,compile", help="of PyTorch; empty: blurun alone")
     ap.add_argument("--batches", default="16,64")
     ap.add_argument("--rounds", type=int, default=2)
     ap.add_argument("--limit", type=float, default=math.inf, help="seconds after which nothing more is begun")
@@ -314,7 +314,7 @@ def main():
     ap.add_argument("--size", type=json.loads, default={}, help="of the network in PyTorch, where it isn't 124M")
     ap.add_argument("--loss", default="loss.0", help="name of the loss among blurun's outputs")
     o = ap.parse_args()
-    o.precisions, o.modes, o.batches = o.precisions.split(","), o.modes.split(","), [int(b) for b in o.batches.split(",")]
+    o.precisions, o.modes, o.batches = o.precisions.split(","), [m for m in o.modes.split(",") if m], [int(b) for b in o.batches.split(",")]
     parts = o.parts.split(",")
     if unknown := set(parts) - {"start", "time", "gradients", "train"}:
         ap.error(f"no part {', '.join(sorted(unknown))}")
