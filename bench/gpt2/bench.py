@@ -29,6 +29,14 @@ precisions = ["fp32", "fp32-strict", "tf32", "bf16"]
 counterpart = {"fp32": "fp32", "fp32-strict": "fp32", "tf32": "tf32", "bf16": "bf16"}
 
 
+def first_gpu():
+    """The number of the GPU that CUDA takes for the first."""
+    try:
+        return int(os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0])
+    except ValueError:
+        return 0
+
+
 class Memory:
     """The device's memory in use, as the driver says."""
 
@@ -38,7 +46,7 @@ class Memory:
             import pynvml
 
             pynvml.nvmlInit()
-            self.nvml, self.handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
+            self.nvml, self.handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(first_gpu())
         except Exception as e:  # whatever is wrong with the library, there are no figures then
             print(f"memory is not measured: {e}", file=sys.stderr)
 
