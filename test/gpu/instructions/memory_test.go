@@ -187,9 +187,15 @@ func boxes() []experiment {
 		loaded("tma_load of 3 dimensions", tensor{element: "f32", dims: []int{16, 5, 3}, strides: []int{64, 320}, box: []int{8, 4, 2}}, [][]int{{4, 2, 1}, {-4, -1, -1}}))
 	all = append(all, multicast())
 	for _, s := range []int{0, 32, 64, 128} {
-		all = append(all, stored(s))
+		row := rowOf(s)
+		all = append(all, stored(fmt.Sprintf("tma_store, swizzle %d", s), s, [][]int{{0, 3}, {4 + row/4, 15}}))
 	}
 	return all
+}
+
+// before is boxes that are stored from before a tensor's first row or column on. They come last: a fault ends the run.
+func before() []experiment {
+	return []experiment{stored("tma_store from a row before", 0, [][]int{{0, -2}}), stored("tma_store from a column before", 0, [][]int{{-4, 0}})}
 }
 
 // rowOf is the bytes of a box's rows: what the swizzle spans.
@@ -285,15 +291,15 @@ func multicast() experiment {
 }
 
 // stored copies boxes from shared memory to the output, over its edges.
-func stored(swizzle int) experiment {
+func stored(name string, swizzle int, corners [][]int) experiment {
 	row := rowOf(swizzle)
 	d := tensor{element: "f32", output: true, dims: []int{40, 20}, strides: []int{176}, box: []int{row / 4, 8}, swizzle: swizzle, driverName: driverNames["f32"]}
-	return experiment{name: fmt.Sprintf("tma_store, swizzle %d", swizzle), in: words(2 * row), out: 20 * 176, shared: 8 * row, elem: "u32", maps: []tensor{d}, body: func(b *body) {
+	return experiment{name: name, in: words(2 * row), out: 20 * 176, shared: 8 * row, elem: "u32", maps: []tensor{d}, body: func(b *body) {
 		b.stage(128, 8*row)
 		b.Do(ptx.Fence, nil, "kind", "async")
 		b.sync()
 		b.If(b.Compare("eq", b.tid, b.I32(0)), false, func() {
-			for _, corner := range [][]int{{-4, -2}, {4 + row/4, 15}} {
+			for _, corner := range corners {
 				b.Do(ptx.TMAStore, []*ir.Value{b.maps[0], b.SharedBase(), b.I32(corner[0]), b.I32(corner[1])})
 				b.Do(ptx.TMACommit, nil)
 			}
