@@ -307,7 +307,8 @@ func (s *simt) fragment(d side, from func(int) *ir.Value, lanes, part, k int, bu
 }
 
 // store hands the results to the epilogue, by columns of points; what it reads for the next column is on its way while one is
-// stored, since loads don't pass stores; 8 x 8 results a thread in two blocks of 256 leave no registers for that.
+// stored, since loads don't pass stores; 8 x 8 results a thread in two blocks of 256 leave no registers for that, and no block has them for
+// more than one number an element.
 func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 	b := s.b
 	row, col := s.corner()
@@ -337,7 +338,7 @@ func (s *simt) store(acc *ir.Value, params []*ir.Value) {
 		e.fetch(pts)
 		return pts
 	}
-	ahead := s.Consumers == 1 || s.simtPerSM() == 1
+	ahead := (s.Consumers == 1 || s.simtPerSM() == 1) && e.Reads <= 1
 	pts := fetch(0)
 	for j := 0; j < cols; j += width {
 		var next []*Point

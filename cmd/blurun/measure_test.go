@@ -44,7 +44,8 @@ func TestVerifyKernels(t *testing.T) {
 		if f.Name == artifact.ProgramName {
 			text := string(f.Data)
 			at := strings.Index(text, "host.kernel @adamw_")
-			a.Files[i].Data = []byte(text[:at] + strings.Replace(text[at:], `fn = "sqrt"`, `fn = "exp"`, 1))
+			require.Contains(t, text[at:], `value = 8.999999761581421e-01`)
+			a.Files[i].Data = []byte(text[:at] + strings.Replace(text[at:], `value = 8.999999761581421e-01`, `value = 5.0e-01`, 1))
 		}
 	}
 	require.NoError(t, a.Write(w.path("broken.blx")))

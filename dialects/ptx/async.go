@@ -57,7 +57,7 @@ var TMALoad = define(ir.OpDef{
 var TMAStore = define(ir.OpDef{
 	Name:        "tma_store",
 	Summary:     "copies a box from shared memory to a tensor in the background",
-	Description: "What lies outside the tensor is not written. Ordinary stores to the box need a ptx.fence {kind = \"async\"} first.",
+	Description: "What lies behind the tensor's end is not written; a box may not start before its first row or column. Ordinary stores to the box need a ptx.fence {kind = \"async\"} first.",
 	Operands: []ir.OperandDef{
 		{Name: "map", Type: mapParam}, {Name: "from", Type: shared}, {Name: "at", Type: word, Arity: ir.Variadic, Doc: "1 to 5 coordinates"},
 	},

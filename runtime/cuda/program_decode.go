@@ -299,7 +299,7 @@ func (p *program) assemble(f *function) error {
 	group.SetLimit(goruntime.GOMAXPROCS(0))
 	for i, file := range files {
 		group.Go(func() (err error) {
-			modules[i], err = p.loadFile(file)
+			modules[i], err = p.loadFile(file, p.ctx.Load)
 			return err
 		})
 	}
@@ -325,16 +325,16 @@ func (p *program) assemble(f *function) error {
 }
 
 // loadFile loads a file's kernels: machine code, where the artifact has it and the device takes it, or the text.
-func (p *program) loadFile(file string) (*Module, error) {
+func (p *program) loadFile(file string, load func(name string, code []byte) (*Module, error)) (*Module, error) {
 	if code, ok := p.artifact.File(strings.TrimSuffix(file, artifact.TextSuffix) + artifact.CodeSuffix); ok {
-		m, err := p.ctx.Load(file, code)
+		m, err := load(file, code)
 		if err == nil {
 			return m, nil
 		}
 		p.warn(fmt.Sprintf("%v; the kernel's text is assembled instead", err))
 	}
 	text, _ := p.artifact.File(file)
-	return p.ctx.Load(file, text)
+	return load(file, text)
 }
 
 // failed says where in the source a kernel comes from.

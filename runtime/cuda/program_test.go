@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unsafe"
@@ -25,6 +26,27 @@ func TestPerformanceLoss(t *testing.T) {
 	require.Equal(t, "ptxas info    : (C7504) Potential Performance Loss: 'setmaxnreg' ignored.", m.performanceLoss())
 	m.Log = "ptxas info    : Used 168 registers\n"
 	require.Empty(t, m.performanceLoss())
+}
+
+// Machine code that the driver doesn't take costs a warning: the kernel's text is assembled.
+func TestCodeThatIsRefused(t *testing.T) {
+	var warnings []string
+	p := &program{artifact: &artifact.Artifact{Files: []artifact.File{{Name: "kernels/k.ptx", Data: []byte("text")}, {Name: "kernels/k.cubin", Data: []byte("code")}, {Name: "kernels/l.ptx", Data: []byte("other")}}},
+		warn: func(s string) { warnings = append(warnings, s) }}
+	var loaded []string
+	load := func(name string, code []byte) (*Module, error) {
+		if loaded = append(loaded, string(code)); string(code) == "code" && len(warnings) == 0 && name == "kernels/k.ptx" {
+			return nil, errors.New("no binary for this GPU")
+		}
+		return &Module{Name: name}, nil
+	}
+	for _, file := range []string{"kernels/k.ptx", "kernels/l.ptx", "kernels/k.ptx"} {
+		m, err := p.loadFile(file, load)
+		require.NoError(t, err)
+		require.Equal(t, file, m.Name)
+	}
+	require.Equal(t, []string{"code", "text", "other", "code"}, loaded)
+	require.Equal(t, []string{"no binary for this GPU; the kernel's text is assembled instead"}, warnings)
 }
 
 // An artifact for another GPU, or a driver that is too old, is one clear line.

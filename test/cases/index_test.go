@@ -34,7 +34,7 @@ var situations = []struct{ what, where string }{
 	{"the norm of large gradients", "TestCase_GradientNorm"},
 	{"weight decay on biases and norms", "TestCase_WeightDecayWhere"},
 	{"a rank of another program or shape, or one that dies", "dtms/tcp:TestOtherArtifact dtms/tcp:TestOtherSize dtms/tcp:TestKill dtms/local:TestOtherCalls dtms:TestMajority train:TestRanksThatDiffer train:TestRankThatFails train:TestRankThatHangs"},
-	{"a compile cache entry cut short", "runtime/cuda:TestCubinsAreKept"},
+	{"machine code cut short, or for another GPU or driver", "runtime/cuda:TestCodeThatIsRefused artifact:TestEveryTruncationIsRefused"},
 	{"elements that a target does not compute with", "driver:TestErrors"},
 	{"any model at all, whatever the order of its operations", "TestRandomModels"},
 	{"the same artifact built twice", "TestCase_SameBytesInEveryProcess TestCase_ShuffledOperations"},

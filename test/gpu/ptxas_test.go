@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/singleflight"
 
 	"blutrain/artifact"
 	"blutrain/dialects/ptx"
@@ -38,7 +39,7 @@ func TestAssembler(t *testing.T) {
 	tool := upstream.PTXAS(t)
 	version, err := exec.Command(tool, "--version").Output()
 	require.NoError(t, err)
-	found := results{folder: filepath.Join(cacheFolder(t), "blutrain", "ptxas"), tool: tool, version: string(version)}
+	found := results{folder: filepath.Join(cacheFolder(t), "blutrain", "ptxas"), tool: tool, version: string(version), running: &singleflight.Group{}}
 	require.NoError(t, os.MkdirAll(found.folder, 0o777))
 	var cases []assembled
 	for _, e := range []struct {
@@ -141,7 +142,10 @@ func kernelFiles(t *testing.T, c assembled) []artifact.File {
 }
 
 // results is what the assembler said of texts.
-type results struct{ folder, tool, version string }
+type results struct {
+	folder, tool, version string
+	running               *singleflight.Group // of a text that several examples have
+}
 
 var (
 	spilled   = regexp.MustCompile(`(\d+) bytes spill`)
@@ -152,6 +156,12 @@ var (
 func (r results) of(t *testing.T, arch string, k artifact.File) string {
 	sum := sha256.Sum256([]byte("registers " + r.version + arch + "\n" + string(k.Data)))
 	name := filepath.Join(r.folder, hex.EncodeToString(sum[:]))
+	said, _, _ := r.running.Do(name, func() (any, error) { return r.assemble(t, arch, k, name), nil })
+	require.NotNil(t, said, k.Name)
+	return said.(string)
+}
+
+func (r results) assemble(t *testing.T, arch string, k artifact.File, name string) string {
 	if said, err := os.ReadFile(name); err == nil && len(said) > 0 {
 		return string(said)
 	}

@@ -3,6 +3,7 @@ package emulate
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"blutrain/ir"
 )
@@ -262,6 +263,9 @@ func (c *compiler) tmaStore(op *ir.Op) error {
 			b, err := w.box(tensor, at, l)
 			if err != nil {
 				return err
+			}
+			if slices.Min(b.at[:len(at)]) < 0 { // An H200 calls it an illegal instruction.
+				return fmt.Errorf("stores a box from before a tensor's start: %v", b.at[:len(at)])
 			}
 			return w.storeBox(&b, uint32(w.regs[from][l])+offset, l)
 		})

@@ -21,7 +21,7 @@ import (
 )
 
 func experiments() []experiment {
-	return slices.Concat(arithmetic(), memory(), matrices(), boxes(), barriers(), before())
+	return slices.Concat(arithmetic(), memory(), matrices(), boxes(), barriers())
 }
 
 // The emulator runs every experiment and finds nothing wrong with it, and every operation of the dialect is in one.

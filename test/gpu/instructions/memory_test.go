@@ -193,11 +193,6 @@ func boxes() []experiment {
 	return all
 }
 
-// before is boxes that are stored from before a tensor's first row or column on. They come last: a fault ends the run.
-func before() []experiment {
-	return []experiment{stored("tma_store from a row before", 0, [][]int{{0, -2}}), stored("tma_store from a column before", 0, [][]int{{-4, 0}})}
-}
-
 // rowOf is the bytes of a box's rows: what the swizzle spans.
 func rowOf(swizzle int) int {
 	if swizzle == 0 {
