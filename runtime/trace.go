@@ -2,6 +2,12 @@ package runtime
 
 import "time"
 
+// Roofed is a Program that knows what its device does in a second at most: floating-point operations in products of the
+// program's precision, and bytes to and from memory; 0 where it doesn't.
+type Roofed interface {
+	Roof() (flops, bytes float64)
+}
+
 // Tracer is a Program that can show each step of a call: what devices offer whose functions are lists of kernel launches.
 type Tracer interface {
 	Program

@@ -10,6 +10,7 @@ import (
 
 	"blutrain/artifact"
 	"blutrain/internal/peak"
+	"blutrain/runtime"
 	"blutrain/runtime/host/prim"
 	"blutrain/runtime/synthetic"
 )
@@ -145,6 +146,30 @@ func (d deviceFlags) workers(j *job) int {
 		return n
 	}
 	return goruntime.GOMAXPROCS(0)
+}
+
+// roof is what a device does in a second at most: floating-point operations, and bytes of memory; 0 where that is not known.
+type roof struct{ flops, bytes float64 }
+
+// seconds is the least that so much work takes; 0 where nothing is known.
+func (r roof) seconds(flops, bytes float64) float64 {
+	least := 0.0
+	if r.flops > 0 {
+		least = flops / r.flops
+	}
+	if r.bytes > 0 {
+		least = max(least, bytes/r.bytes)
+	}
+	return least
+}
+
+// roofOf is that of the device that runs a program; of a CPU the operations are measured, and bytes don't count.
+func roofOf(p runtime.Program, workers int) roof {
+	if r, ok := p.(runtime.Roofed); ok {
+		flops, bytes := r.Roof()
+		return roof{flops, bytes}
+	}
+	return roof{flops: peakFlops(p.Manifest(), workers)}
 }
 
 // peakFlops is what the workers can do at most, measured; 0 where that is not known.

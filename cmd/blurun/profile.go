@@ -64,7 +64,7 @@ func (c *profileCmd) Run(e *env) (err error) {
 			return err
 		}
 	}
-	return c.print(e.stdout, prof, peakFlops(p.Manifest(), c.workers(&job{size: 1, localSize: 1})))
+	return c.print(e.stdout, prof, roofOf(p, c.workers(&job{size: 1, localSize: 1})))
 }
 
 // row is what is said of a kernel, for one step.
@@ -79,19 +79,17 @@ type profileRow struct {
 	GBytes      float64 `json:"gbytes_per_s"`
 }
 
-func (c *profileCmd) row(k profile.Kernel, total time.Duration, peak float64) profileRow {
+func (c *profileCmd) row(k profile.Kernel, total time.Duration, top roof) profileRow {
 	seconds := max(k.Time.Seconds(), 1e-9)
 	r := profileRow{
 		Kernel: k.Name, Source: k.Location, Launches: float64(k.Launches) / float64(c.Steps), Millis: 1e3 * seconds / float64(c.Steps),
 		Share: k.Time.Seconds() / total.Seconds(), GFlops: k.Flops / seconds / 1e9, GBytes: float64(k.Traffic.Read+k.Traffic.Written) / seconds / 1e9,
 	}
-	if peak > 0 {
-		r.PeakPercent = 100 * k.Flops / seconds / peak
-	}
+	r.PeakPercent = 100 * top.seconds(k.Flops, float64(k.Traffic.Read+k.Traffic.Written)) / seconds
 	return r
 }
 
-func (c *profileCmd) print(w io.Writer, p *profile.Profile, peak float64) error {
+func (c *profileCmd) print(w io.Writer, p *profile.Profile, top roof) error {
 	kernels := p.Kernels()
 	sum := profile.Kernel{Name: "all"}
 	for _, k := range kernels {
@@ -102,7 +100,7 @@ func (c *profileCmd) print(w io.Writer, p *profile.Profile, peak float64) error 
 	if c.JSON {
 		lines := json.NewEncoder(w)
 		for _, k := range append(kernels, sum) {
-			if err := lines.Encode(c.row(k, p.Total, peak)); err != nil {
+			if err := lines.Encode(c.row(k, p.Total, top)); err != nil {
 				return err
 			}
 		}
@@ -111,13 +109,13 @@ func (c *profileCmd) print(w io.Writer, p *profile.Profile, peak float64) error 
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "launches\tms\tshare\tGFLOP/s\tpeak\tGB/s\t kernel\t source")
 	show := func(k profile.Kernel) {
-		r := c.row(k, p.Total, peak)
+		r := c.row(k, p.Total, top)
 		share, flops := "", ""
 		if k.Flops > 0 {
 			flops = fmt.Sprintf("%.1f", r.GFlops)
-			if peak > 0 {
-				share = fmt.Sprintf("%.0f%%", r.PeakPercent)
-			}
+		}
+		if r.PeakPercent > 0 {
+			share = fmt.Sprintf("%.0f%%", r.PeakPercent)
 		}
 		fmt.Fprintf(table, "%.0f\t%.2f\t%.1f%%\t%s\t%s\t%.1f\t %s\t %s\n", r.Launches, r.Millis, 100*r.Share, flops, share, r.GBytes, r.Kernel, r.Source)
 	}

@@ -179,6 +179,9 @@ type Device struct {
 	Memory  int64 // bytes
 	Shared  int   // bytes of shared memory a block can have
 	L2      int   // bytes
+
+	clock, memoryClock int // kHz, the highest
+	busBits            int // of memory
 }
 
 // Devices lists the GPUs; an error where there is none.
@@ -203,11 +206,14 @@ func (d *Driver) Devices() ([]*Device, error) {
 
 // The driver's numbers for device attributes.
 const (
-	attrSMs    = 16
-	attrL2     = 38
-	attrMajor  = 75
-	attrMinor  = 76
-	attrShared = 97
+	attrSMs         = 16
+	attrClock       = 13
+	attrMemoryClock = 36
+	attrBusBits     = 37
+	attrL2          = 38
+	attrMajor       = 75
+	attrMinor       = 76
+	attrShared      = 97
 )
 
 func (d *Driver) device(ordinal int) (*Device, error) {
@@ -227,7 +233,8 @@ func (d *Driver) device(ordinal int) (*Device, error) {
 	for _, a := range []struct {
 		number int32
 		to     *int
-	}{{attrSMs, &dev.SMs}, {attrL2, &dev.L2}, {attrMajor, &dev.Major}, {attrMinor, &dev.Minor}, {attrShared, &dev.Shared}} {
+	}{{attrSMs, &dev.SMs}, {attrL2, &dev.L2}, {attrMajor, &dev.Major}, {attrMinor, &dev.Minor}, {attrShared, &dev.Shared},
+		{attrClock, &dev.clock}, {attrMemoryClock, &dev.memoryClock}, {attrBusBits, &dev.busBits}} {
 		var v int32
 		if err := d.check(d.fn.DeviceGetAttribute(&v, a.number, dev.id), "asking for attribute %d of GPU %d", a.number, ordinal); err != nil {
 			return nil, err

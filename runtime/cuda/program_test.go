@@ -105,3 +105,15 @@ func TestDamagedProgram(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// An H200 at 1980 MHz, 6144 bits of memory at 3201 MHz.
+func TestRoof(t *testing.T) {
+	d := &Device{Major: 9, SMs: 132, clock: 1980000, memoryClock: 3201000, busBits: 6144}
+	for precision, want := range map[string]float64{"bf16": 1070.5e12, "tf32": 535.3e12, "fp32": 356.8e12, "fp32-strict": 66.9e12} {
+		flops, bytes := d.roof("sm_90a", precision)
+		require.InEpsilon(t, want, flops, 1e-3, precision)
+		require.InEpsilon(t, 4.917e12, bytes, 1e-3)
+	}
+	flops, _ := (&Device{Major: 12, SMs: 100, clock: 2000000}).roof("sm_89", "bf16")
+	require.Zero(t, flops)
+}
