@@ -161,6 +161,9 @@ func (p *planner) withinBlock(g *group, over []atom) bool {
 	if g.kind != loops {
 		return false
 	}
+	if len(g.inner) == 0 && slices.ContainsFunc(g.ops, func(op *ir.Op) bool { return op.Is(pick) }) {
+		return false // its rows have one element, and are rows of blocks nonetheless
+	}
 	if len(g.inner) > 0 {
 		return sameSet(g.dom.leaves(g.inner), over)
 	}

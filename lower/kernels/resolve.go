@@ -76,7 +76,11 @@ func (p *planner) resolve(g *group) *form {
 			f.outputs = append(f.outputs, f.tensorOf(r, g.dims[r], nil))
 		}
 		if op.Is(pick) { // its tensor has rows, if only one
-			if t := &f.inputs[f.sources[op][0].input]; len(t.axes) == 1 {
+			t := &f.inputs[f.sources[op][0].input]
+			if f.along < 0 { // of one column
+				t.axes, t.shape = append(t.axes, -1), append(t.shape, 1)
+			}
+			if len(t.axes) == 1 {
 				t.axes, t.shape = []int{-1, t.axes[0]}, []int64{1, t.shape[0]}
 			}
 		}
@@ -402,6 +406,12 @@ func (f *form) block() {
 		f.col, f.row, f.along = inner, last(n-1, free), 1
 	default:
 		f.row, f.col, f.along = inner, n-1, 0
+	}
+	if f.along < 0 && slices.ContainsFunc(f.ops, func(op *ir.Op) bool { return op.Is(pick) }) { // of rows of one element
+		if len(f.g.sums) == 0 {
+			f.row = n - 1
+		}
+		f.col = -1
 	}
 	f.row = max(f.row, -1)
 	for i, a := range f.axes {

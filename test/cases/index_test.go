@@ -14,7 +14,7 @@ import (
 // several processes to be shown in full (dtms/tcp starts them), and the compile cache a GPU's driver, whose part its test plays.
 var situations = []struct{ what, where string }{
 	{"softmax of very large values and of rows that are all -inf", "TestCase_SoftmaxOfLargeValuesAndMaskedRows TestCase_FullyMaskedQuery dialects/blu:TestAttentionMasks"},
-	{"cross entropy with every target ignored, or one out of range", "TestCase_EveryTargetIgnored TestCase_TargetOutOfRange"},
+	{"cross entropy with every target ignored, or one out of range", "TestCase_EveryTargetIgnored TestCase_TargetOutOfRange TestCase_OneClass"},
 	{"micro-batches with unequal numbers of ignored targets", "TestCase_UnequalMicroBatches"},
 	{"where beside an infinite derivative", "TestCase_WhereDoesNotLeakNaN"},
 	{"layer norm of rows with a large mean", "TestCase_LayerNormOfLargeMeans TestCase_LayerNormGradientOfLargeMeans"},

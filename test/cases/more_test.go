@@ -51,6 +51,8 @@ func TestCase_OddSizes(t *testing.T) {
 		{"V": 50257, "T": 5, "L": 1, "H": 1, "C": 2, "B": 1, "S": 3},
 		{"V": 257, "T": 131, "L": 1, "H": 3, "C": 33, "B": 3, "S": 129},
 		{"V": 2, "T": 1, "L": 1, "H": 1, "C": 1, "B": 1, "S": 1},
+		{"V": 1, "T": 1, "L": 1, "H": 1, "C": 1, "B": 1, "S": 1},
+		{"V": 1, "T": 7, "L": 1, "H": 1, "C": 4, "B": 2, "S": 7},
 	} {
 		a := example(t, "gpt2.blu", driver.Options{Target: "cpu", Set: set})
 		verified(t, a, a)

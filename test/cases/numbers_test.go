@@ -112,6 +112,26 @@ func TestCase_TargetOutOfRange(t *testing.T) {
 	}
 }
 
+// TestCase_OneClass: of one class every loss is 0, and targets are checked nonetheless.
+func TestCase_OneClass(t *testing.T) {
+	m := Compile(t, `
+model m {
+  param x: f32[3, 7, 1] = normal(std: 1)
+  fn loss(targets: i32[3, 7]) -> (f32, f32) { return cross_entropy(x, targets) }
+}
+`, nil)
+	targets := make([]int32, 21)
+	targets[5], targets[9] = -1, -1
+	in := map[string]runtime.Array{"targets": ints(targets, 3, 7)}
+	m.Call("loss", in, nil, func(target string, out map[string][]float64) {
+		require.Equal(t, map[string][]float64{"loss.0": {0}, "loss.1": {19}}, out, target)
+	})
+	for _, wrong := range []int32{-2, 1, math.MaxInt32} {
+		targets[17] = wrong
+		m.Error("loss", map[string]runtime.Array{"targets": ints(targets, 3, 7)}, "position", intText(wrong), "case.blu:4:")
+	}
+}
+
 func TestCase_EmbeddingIndexOutOfRange(t *testing.T) {
 	m := Compile(t, classifier, nil)
 	for _, token := range []int32{-1, 4, math.MaxInt32, math.MinInt32} {
