@@ -27,16 +27,21 @@ func (s shape) roundoff() float64 {
 	return 0x1p-21
 }
 
-// errors compares every block's results with float64, in the Frobenius norm, beside PyTorch's errors on the same data: one
-// sequence, two heads.
-func (b *bench) errors(s shape) error {
-	s.batch, s.heads = 1, 2
+// compared is data of a case on the device, with PyTorch's errors on it; what is asked of PyTorch about it.
+type compared struct {
+	t        tensors
+	question map[string]any
+	theirs   map[string]float64
+}
+
+// compare has use compare results on random data with float64; alloc makes what its kernels read and write.
+func (b *bench) compare(s shape, alloc func(shape) (tensors, error), use func(c compared) error) error {
 	folder, err := os.MkdirTemp("", "bench-attention-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	t, err := b.alloc(s)
+	t, err := alloc(s)
 	if err != nil {
 		return err
 	}
@@ -54,6 +59,21 @@ func (b *bench) errors(s shape) error {
 	if err := b.peer.Ask(with(question, "data"), &theirs); err != nil {
 		return err
 	}
+	if err := use(compared{t, question, theirs.Errors}); err != nil {
+		return err
+	}
+	return b.release(t)
+}
+
+// errors compares every block's results with float64, in the Frobenius norm, beside PyTorch's errors on the same data: one
+// sequence, two heads.
+func (b *bench) errors(s shape) error {
+	s.batch, s.heads = 1, 2
+	return b.compare(s, b.alloc, func(c compared) error { return b.blocksErrors(s, c) })
+}
+
+func (b *bench) blocksErrors(s shape, c compared) error {
+	t := c.t
 	if err := b.all(s, t); err != nil { // what kernels read of the ones before them
 		return err
 	}
@@ -66,12 +86,12 @@ func (b *bench) errors(s shape) error {
 			if err := errors.Join(b.poison(s, t, k.results), b.gpu.Launch([]gpu.Run{*run}), b.gpu.Stream.Synchronize()); err != nil {
 				return err
 			}
-			if err := b.judge(s, t, n, block, with(question, "compare"), theirs.Errors); err != nil {
+			if err := b.judge(s, t, n, block, with(c.question, "compare"), c.theirs); err != nil {
 				return err
 			}
 		}
 	}
-	return b.release(t)
+	return nil
 }
 
 func with(question map[string]any, do string) map[string]any {

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"blutrain/bench/internal/gpu"
 	"blutrain/blublas"
@@ -77,30 +75,12 @@ func (b *bench) simt(s shape) error {
 
 // simtErrors compares every block's results with float64.
 func (b *bench) simtErrors(s shape) error {
-	folder, err := os.MkdirTemp("", "bench-attention-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
-	t, err := b.allocSIMT(s)
-	if err != nil {
-		return err
-	}
-	inputs := b.normals(s)
-	if err := b.upload(s, t, inputs); err != nil {
-		return err
-	}
-	question := map[string]any{"folder": folder, "precision": s.peerPrecision(), "batch": s.batch, "heads": s.heads, "positions": s.positions, "features": s.features}
-	for name, raw := range inputs {
-		if err := os.WriteFile(filepath.Join(folder, name), raw, 0o600); err != nil {
-			return err
-		}
-	}
-	var theirs struct{ Errors map[string]float64 }
-	if err := b.peer.Ask(with(question, "data"), &theirs); err != nil {
-		return err
-	}
-	err = b.eachSIMT(s, t, func(kind blublas.AttentionKernel, block blublas.AttentionBlock, runs []gpu.Run) error {
+	return b.compare(s, b.allocSIMT, func(c compared) error { return b.simtBlocksErrors(s, c) })
+}
+
+func (b *bench) simtBlocksErrors(s shape, c compared) error {
+	t := c.t
+	return b.eachSIMT(s, t, func(kind blublas.AttentionKernel, block blublas.AttentionBlock, runs []gpu.Run) error {
 		written := []int{0}
 		if kind != blublas.AttentionForward {
 			written = []int{1, 2}
@@ -114,13 +94,12 @@ func (b *bench) simtErrors(s shape) error {
 			return err
 		}
 		for _, n := range written {
-			if err := b.judge(s, t, n, block, with(question, "compare"), theirs.Errors); err != nil {
+			if err := b.judge(s, t, n, block, with(c.question, "compare"), c.theirs); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return errors.Join(err, b.release(t))
 }
 
 // eachSIMT goes over the blocks, those of forward first, whose results backward reads.

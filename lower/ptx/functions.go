@@ -79,27 +79,36 @@ func (l *lowering) function(op *ir.Op) (scalarFunc, error) {
 	case "floor":
 		return one(l.floor)
 	}
-	if elem == l.c.F32() {
-		switch name {
-		case "exp":
-			return one(l.exp)
-		case "sigmoid":
-			return one(l.sigmoid)
-		case "silu":
-			return one(func(x *ir.Value) *ir.Value { return l.b.Mul(x, l.sigmoid(x)) })
-		case "silu_grad":
-			return two(l.siluGrad)
-		case "gelu":
-			if op.Attrs().Str("approximate") == "tanh" {
-				return one(func(x *ir.Value) *ir.Value { return l.b.Mul(x, l.sigmoid(l.geluArgument(x))) })
-			}
-		case "gelu_grad":
-			if op.Attrs().Str("approximate") == "tanh" {
-				return two(l.geluGrad)
-			}
-		}
+	if f := l.quick(op, name); f != nil && elem == ir.Type(l.c.F32()) {
+		return f, nil
 	}
 	return l.wideFunction(op, name, elem)
+}
+
+// quick is a function of float32 by the special units' exponentials; nil where there is none.
+func (l *lowering) quick(op *ir.Op, name string) scalarFunc {
+	one := func(f func(x *ir.Value) *ir.Value) scalarFunc {
+		return func(xs []*ir.Value) (*ir.Value, error) { return f(xs[0]), nil }
+	}
+	two := func(f func(x, y *ir.Value) *ir.Value) scalarFunc {
+		return func(xs []*ir.Value) (*ir.Value, error) { return f(xs[0], xs[1]), nil }
+	}
+	byTanh := op.Attrs().Str("approximate") == "tanh"
+	switch {
+	case name == "exp":
+		return one(l.exp)
+	case name == "sigmoid":
+		return one(l.sigmoid)
+	case name == "silu":
+		return one(func(x *ir.Value) *ir.Value { return l.b.Mul(x, l.sigmoid(x)) })
+	case name == "silu_grad":
+		return two(l.siluGrad)
+	case name == "gelu" && byTanh:
+		return one(func(x *ir.Value) *ir.Value { return l.b.Mul(x, l.sigmoid(l.geluArgument(x))) })
+	case name == "gelu_grad" && byTanh:
+		return two(l.geluGrad)
+	}
+	return nil
 }
 
 // masked32 is x where p holds, else 0, for one p and many x.
