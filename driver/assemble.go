@@ -61,7 +61,14 @@ func assembled(tool, arch string, text []byte, file string) ([]byte, error) {
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
 	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", tool, err, strings.TrimSpace(said.String()))
+		if words := strings.TrimSpace(said.String()); words != "" {
+			return nil, fmt.Errorf("%s: %w: %s", tool, err, words)
+		}
+		return nil, fmt.Errorf("%s: %w", tool, err)
 	}
-	return os.ReadFile(file + ".cubin")
+	code, err := os.ReadFile(file + ".cubin")
+	if err != nil || len(code) == 0 {
+		return nil, fmt.Errorf("%s ended well and wrote no machine code: is it ptxas?", tool)
+	}
+	return code, nil
 }

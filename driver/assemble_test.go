@@ -52,5 +52,9 @@ func TestAssembleRefuses(t *testing.T) {
 	}
 	r, err := driver.Compile("mlp.blu", src, driver.Options{Target: "cuda", Set: tiny})
 	require.NoError(t, err)
-	require.ErrorContains(t, driver.Assemble(r.Artifact, "false"), "kernels/")
+	for tool, want := range map[string]string{"false": `kernels/.*: .*false: exit status 1$`, "true": `kernels/.*: .*true ended well and wrote no machine code`} {
+		err = driver.Assemble(r.Artifact, tool)
+		require.Error(t, err)
+		require.Regexp(t, want, err.Error())
+	}
 }

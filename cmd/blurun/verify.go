@@ -56,6 +56,9 @@ func (c *verifyCmd) Run(e *env) (err error) {
 	if !c.Kernels {
 		faults = append(faults, c.functions(e, a))
 	}
+	if len(faults) == 2 && faults[0] != nil && faults[1] != nil && faults[0].Error() == faults[1].Error() {
+		return faults[0] // the device doesn't open, which is said once
+	}
 	return errors.Join(faults...)
 }
 

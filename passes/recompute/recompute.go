@@ -116,9 +116,13 @@ func (s storage) total() int64 { return s.params + s.gradients + s.others }
 
 // tooMuch says why a budget can't be met.
 func (s storage) tooMuch(fn *ir.Op, budget, least int64) error {
-	return fn.Errorf("function @%s does not fit a memory budget of %s: the least that recomputation leads to is %s, of which parameters are %s, gradients %s, "+
-		"optimizer state %s, and the function's own values %s at their peak; a smaller batch needs less",
-		ir.SymName(fn), Size(budget), Size(s.total()+least), Size(s.params), Size(s.gradients), Size(s.others), Size(least))
+	help := "; a smaller batch needs less"
+	if s.total() > budget {
+		help = "; what the model keeps is more than that, whatever the batch"
+	}
+	return fn.Errorf("function %s does not fit a memory budget of %s: the least that recomputation leads to is %s, of which parameters are %s, gradients %s, "+
+		"optimizer state %s, and the function's own values %s at their peak%s",
+		ir.SymName(fn), Size(budget), Size(s.total()+least), Size(s.params), Size(s.gradients), Size(s.others), Size(least), help)
 }
 
 // Size is bytes as a person reads them: 3 B, 1.50 GiB.
