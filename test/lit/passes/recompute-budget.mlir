@@ -11,7 +11,7 @@
 // CHECK-NOT:     blu.dot {{.*}}blu.recomputed
 // CHECK:         blu.gelu {{.*}}blu.recomputed
 
-// ERROR: recompute-budget.mlir:[[@LINE+3]]:1: error: function @f does not fit a memory budget of 40.00 KiB: the least that recomputation leads to is {{[0-9.]+}} KiB, of which parameters are 0 B
+// ERROR: recompute-budget.mlir:[[@LINE+3]]:1: error: function f does not fit a memory budget of 40.00 KiB: the least that recomputation leads to is {{[0-9.]+}} KiB, of which parameters are 0 B
 // BOTH: error: recompute: mode=auto and a budget exclude each other
 // TEXT: option budget: expected an amount of memory, as in 512MiB or 6GiB, not "lots"
 func.func @f(%x: tensor<64x64xf32>, %v: tensor<64x64xf32>, %w: tensor<64x64xf32>, %u: tensor<64x64xf32>, %d: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) {
