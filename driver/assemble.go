@@ -67,7 +67,7 @@ func assembled(tool, arch string, text []byte, file string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", tool, err)
 	}
 	code, err := os.ReadFile(file + ".cubin")
-	if err != nil || len(code) == 0 {
+	if err != nil || !bytes.HasPrefix(code, []byte("\x7fELF")) {
 		return nil, fmt.Errorf("%s ended well and wrote no machine code: is it ptxas?", tool)
 	}
 	return code, nil

@@ -332,6 +332,7 @@ func TestErrors(t *testing.T) {
 		{2, "--steps must be at least 1", []string{"train", model, "--data", data, "--steps", "0"}},
 		{2, "must not be negative", []string{"train", model, "--data", data, "--val-every=-1"}},
 		{2, "must not be negative", []string{"train", model, "--data", data, "--keep=-1"}},
+		{2, "--accumulate must be at most 2147483647", []string{"train", model, "--data", data, "--accumulate", "9223372036854775807"}},
 		{2, "--peak-tflops must be a number above 0", []string{"train", model, "--data", data, "--peak-tflops", "NaN"}},
 		{2, "--peak-tflops must be a number above 0", []string{"train", model, "--data", data, "--peak-tflops", "0"}},
 		{2, "--peak-tflops must be a number above 0", []string{"train", model, "--data", data, "--peak-tflops", "inf"}},

@@ -43,6 +43,8 @@ func (c *trainCmd) Validate() error {
 		return errors.New("--steps must be at least 1")
 	case c.Accumulate < 0:
 		return errors.New("--accumulate must not be negative")
+	case c.Accumulate > math.MaxInt32:
+		return fmt.Errorf("--accumulate must be at most %d", math.MaxInt32)
 	case c.ValEvery < 0 || c.ValBatches < 0 || c.CheckpointEvery < 0 || c.Keep < 0:
 		return errors.New("--val-every, --val-batches, --checkpoint-every and --keep must not be negative")
 	case c.PeakTflops != nil && !(*c.PeakTflops > 0 && *c.PeakTflops <= math.MaxFloat64/1e12):

@@ -65,7 +65,7 @@ func (c *checker) batchSize(b *syntax.Binding) {
 		n = shape.Lit(set)
 	}
 	if name == "accumulate" {
-		c.batch.accumulate = n.N
+		c.setAccumulate(b.Name.Span, n.N)
 		return
 	}
 	if !c.isFree(name) {
@@ -81,10 +81,21 @@ func (c *checker) setSize(name string, n int64) {
 		n = 1
 	}
 	if name == "accumulate" {
-		c.batch.accumulate = n
+		c.setAccumulate(syntax.Span{}, n)
 		return
 	}
 	c.batch.sizes[name] = shape.Named(name, n)
+}
+
+// mostMicroBatches is how many a step may have: more take longer than anybody waits for a step.
+const mostMicroBatches = 1<<31 - 1
+
+func (c *checker) setAccumulate(at syntax.Span, n int64) {
+	if n > mostMicroBatches {
+		c.errorf(at, "accumulate must be at most %d, it is %d", mostMicroBatches, n)
+		n = 1
+	}
+	c.batch.accumulate = n
 }
 
 // isFree tells whether some function's head leaves a name open.
