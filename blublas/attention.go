@@ -291,16 +291,7 @@ func (a Attention) start(at *ir.Builder, d Device, what string, extent, heads in
 		w.apart = min(w.blocks, ceil(4*d.SMs, heads*a.Batch))
 	}
 	k.Grid = w.apart * heads * a.Batch
-	var types []ir.Type
-	for _, p := range params {
-		k.Params = append(k.Params, Param{Name: p})
-		types = append(types, at.Ctx.I64())
-	}
-	w.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: a.Target, Threads: k.Threads, BlocksPerSM: a.Block.PerSM, Shared: k.Shared}, types...)
-	k.Op = w.b.Kernel
-	for i, p := range params {
-		w.args[p] = k.Op.Body().Arg(i)
-	}
+	w.b = a.enter(at, k, params, w.args)
 	b := w.b
 	w.tid, w.shared = b.Special("tid.x"), b.SharedBase()
 	w.lane = b.Binary(ptx.And, w.tid, b.I32(31))
@@ -535,4 +526,19 @@ func (w *attention) storeRows(base *ir.Value, pitch int, acc []*ir.Value, factor
 			}
 		}
 	}
+}
+
+// enter makes a kernel of pointers, and notes which argument is which.
+func (a Attention) enter(at *ir.Builder, k *Kernel, params []string, args map[string]*ir.Value) *ptx.Builder {
+	var types []ir.Type
+	for _, p := range params {
+		k.Params = append(k.Params, Param{Name: p})
+		types = append(types, at.Ctx.I64())
+	}
+	b := ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: a.Target, Threads: k.Threads, BlocksPerSM: a.Block.PerSM, Shared: k.Shared}, types...)
+	k.Op = b.Kernel
+	for i, p := range params {
+		args[p] = k.Op.Body().Arg(i)
+	}
+	return b
 }

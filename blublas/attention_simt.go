@@ -145,16 +145,7 @@ func (a Attention) simtStart(at *ir.Builder, what string, kernel AttentionKernel
 	k := &Kernel{Name: a.name(what), Threads: 32 * a.Block.Warps, Cluster: 1, Grid: grid}
 	w := &simtAttention{Attention: a, plan: a.simtPlan(kernel), args: map[string]*ir.Value{}, split: 1, perThread: a.Block.Columns / 16}
 	k.Shared = w.plan.bytes
-	var types []ir.Type
-	for _, p := range params {
-		k.Params = append(k.Params, Param{Name: p})
-		types = append(types, at.Ctx.I64())
-	}
-	w.b = ptx.NewKernel(at, ptx.Config{Name: k.Name, Target: a.Target, Threads: k.Threads, BlocksPerSM: a.Block.PerSM, Shared: k.Shared}, types...)
-	k.Op = w.b.Kernel
-	for i, p := range params {
-		w.args[p] = k.Op.Body().Arg(i)
-	}
+	w.b = a.enter(at, k, params, w.args)
 	b := w.b
 	w.tid, w.shared = b.Special("tid.x"), b.SharedBase()
 	w.warp, w.half, w.lane = b.DivI(w.tid, 32), b.RemI(b.DivI(w.tid, 16), 2), b.RemI(w.tid, 16)
