@@ -151,7 +151,8 @@ func (e *emulated) operand(t *testing.T, s operandSide, elem ir.FloatKind, rando
 
 // split runs the kernel that makes planes.
 func (e *emulated) split(t *testing.T, name string, from *emulate.Buffer, rows, cols int, o Operand) {
-	m := Matrix{Name: name, Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, MNMajor: o.MNMajor}
+	set := Set{Name: name, MNMajor: o.MNMajor}
+	m := Matrix{Name: name, Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, Sets: []Set{set}}
 	s := Split{Precision: e.g.Precision, Of: []Matrix{m}, Target: e.g.Target}
 	d := small(e.g.Target)
 	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), d)
@@ -160,8 +161,8 @@ func (e *emulated) split(t *testing.T, name string, from *emulate.Buffer, rows, 
 		e.places[fmt.Sprintf("%s.%d", name, p)] = e.memory.Alloc(int(m.PlaneBytes()))
 	}
 	if e.g.Precision == FP16x3 {
-		e.places[name+".scales"] = e.memory.Alloc(m.ScaleBytes())
-		e.places["flags"] = e.memory.Alloc(4 * s.Flags(d))
+		e.places[name+".scales"] = e.memory.Alloc(m.ScaleBytes(set))
+		e.places[name+".flags"] = e.memory.Alloc(4 * m.Flags(d))
 	}
 	require.NoError(t, emulate.Launch(e.memory, k.Op, k.Grid, e.params(k)...))
 }
@@ -383,7 +384,7 @@ type product struct {
 // refugeOf is what is computed of operands that planes don't hold.
 func (g Gemm) refugeOf(a, b Operand) *Gemm {
 	r := g
-	r.Precision, r.Unit, r.A, r.B, r.BN, r.BK, r.Stages, r.Flags, r.Refuge = FP32Strict, SIMT, a, b, 128, 8, 0, 0, nil
+	r.Precision, r.Unit, r.A, r.B, r.BN, r.BK, r.Stages, r.Flags, r.Refuge = FP32Strict, SIMT, a, b, 128, 8, 0, [2]int{}, nil
 	return &r
 }
 
@@ -398,7 +399,8 @@ func backwardOptionsOr(g Gemm, o Options) Options {
 func (p *product) emulate(t *testing.T, seed uint64) *emulated {
 	e := prepare(t, p.g, p.o)
 	if p.unfit { // and what planes would come to is wrong
-		e.places["flags"].Write(4*(p.g.Flags-1), []byte{1, 0, 0, 0})
+		side := seed % 2
+		e.places[[]string{"a.flags", "b.flags"}[side]].Write(4*(p.g.Flags[side]-1), []byte{1, 0, 0, 0})
 		e.places["a.0"].Write(0, make([]byte, len(e.places["a.0"].Data)))
 	}
 	require.NoError(t, e.run(e.kernels(t, small(p.g.Target)), seed))
@@ -460,12 +462,13 @@ func products() []product {
 	// What planes don't hold is computed on the float32 units by the same kernel, several tiles a block.
 	for _, layout := range []string{"nt", "tn"} {
 		for _, g := range []Gemm{
-			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1, Flags: 8},
-			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 2, Flags: 8},
+			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1},
+			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 2},
 		} {
 			for _, unfit := range []bool{false, true} {
 				add(g, layout, backwardOptionsOr(g, Options{Out: ir.F32, Accumulate: true}), 300, 530, 3*g.BK)
 				p := &all[len(all)-1]
+				p.g.Flags = [2]int{8, 8}
 				p.g.Refuge = p.g.refugeOf(p.g.A, p.g.B)
 				p.unfit, p.name = unfit, fmt.Sprint(p.g.Name(), "_", layout, "_", unfit)
 			}

@@ -50,8 +50,8 @@ type Gemm struct {
 	Cluster   int     // blocks along M that share B by multicast (WGMMA)
 	SplitK    int     // parts of K, summed in fixed order by a second kernel
 	Epilogue  Epilogue
-	Flags     int   // how many words say that planes don't hold all numbers (FP16x3), each unless it is 0; 0: there are none, and nothing watches
-	Refuge    *Gemm // what is computed where they don't: on the float32 units, of the operands
+	Flags     [2]int // how many words of each operand say that planes don't hold all its numbers (FP16x3), each unless it is 0; none: nothing watches
+	Refuge    *Gemm  // what is computed where they don't: on the float32 units, of the operands
 }
 
 // Batch is a dimension of a batch: how many products, and how far the matrices of A and B are apart, in elements; 0 where
@@ -217,7 +217,7 @@ type Kernel struct {
 }
 
 // Build makes the kernel. Parameters are A's planes, B's planes, then (fp16x3) A's and B's scales, then (with
-// Flags) A and B themselves, then the epilogue's, then flags. The configuration must pass Check.
+// Flags) A and B themselves, then the epilogue's, then A's and B's flags. The configuration must pass Check.
 func (g Gemm) Build(at *ir.Builder, d Device) (*Kernel, error) {
 	if err := g.Check(d); err != nil {
 		return nil, err

@@ -148,8 +148,10 @@ func (w *wgmma) takeParameters(args []*ir.Value) {
 	}
 	w.end = w.b.I32(w.tiles)
 	if w.Refuge != nil {
-		w.openRefuge(take(2), args[len(args)-1])
-		args = args[:len(args)-1]
+		operands := take(2)
+		n := len(args) - 2
+		w.openRefuge(operands, args[n:])
+		args = args[:n]
 	}
 	w.epilogue = args
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"blutrain/blublas"
 	"blutrain/dialects/exec"
 	"blutrain/dialects/mem"
 	"blutrain/dialects/ptx"
@@ -32,13 +33,21 @@ func Run(c *ir.Context, module *ir.Op, o Options) error {
 	if err := lists(c, module, aligned, o); err != nil {
 		return err
 	}
+	later := &sharing{module: module, d: blublas.DeviceFor(o.Target)}
 	for op := range module.Body().Ops() {
 		if !op.Is(tile.Kernel) {
 			continue
 		}
-		if err := kernel(c, op, o, aligned[ir.SymName(op)]); err != nil {
+		p, err := kernel(c, op, o, aligned[ir.SymName(op)])
+		if err != nil {
 			return fmt.Errorf("kernel %s: %w", ir.SymName(op), err)
 		}
+		if p != nil {
+			later.products = append(later.products, p)
+		}
+	}
+	if err := later.lower(); err != nil {
+		return err
 	}
 	return copies(c, module, o.Target)
 }
@@ -393,15 +402,23 @@ func (l *lowering) exchange(bytes int64) *ir.Value {
 }
 
 // Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
-func Kernel(c *ir.Context, op *ir.Op, o Options) error { return kernel(c, op, o, nil) }
-
-// kernel lowers a kernel by a template where one is better, else the general way.
-func kernel(c *ir.Context, op *ir.Op, o Options, align []int64) error {
-	dropDead(op.Body())
-	for _, by := range []func(*ir.Context, *ir.Op, Options, []int64) (bool, error){template, attention} {
-		if done, err := by(c, op, o, align); done || err != nil {
-			return err
-		}
+func Kernel(c *ir.Context, op *ir.Op, o Options) error {
+	p, err := kernel(c, op, o, nil)
+	if p == nil || err != nil {
+		return err
 	}
-	return lower(c, op, o.Target, align)
+	return p.finish(blublas.DeviceFor(o.Target))
+}
+
+// kernel lowers a kernel by a template where one is better, else the general way. A product in planes is lowered later: whether
+// there are planes depends on its launches.
+func kernel(c *ir.Context, op *ir.Op, o Options, align []int64) (later *planeProduct, err error) {
+	dropDead(op.Body())
+	if later, done, err := template(c, op, o, align); done || err != nil {
+		return later, err
+	}
+	if done, err := attention(c, op, o, align); done || err != nil {
+		return nil, err
+	}
+	return nil, lower(c, op, o.Target, align)
 }
