@@ -5,7 +5,7 @@
 #
 # Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves
 # train-models gpt2-larger, which take one GPU (the last takes all that there are); gpt2 is five of them: gpt2-start to gpt2-numbers. For
-# several GPUs: cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context cluster-dryrun; cluster is all of
+# several GPUs: cluster-exchange cluster-buckets cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context cluster-dryrun; cluster is all of
 # these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in seconds, given with it if need be
 # (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to device-results; of parts for several GPUs
 # into one archive there, $OUT/cluster.tgz. Needs python3 with PyTorch and, for the sanitizer, compute-sanitizer.
@@ -16,7 +16,7 @@ begun=$SECONDS
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves train-models gpt2-larger"
-cluster="cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
+cluster="cluster-exchange cluster-buckets cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
 usage() {
     echo "device.sh: no part $1; there are: $one $cluster cluster-dryrun" >&2
@@ -27,6 +27,7 @@ usage() {
 
 # The archive is unpacked, and the models in it are compiled, once for each that there is. Parts for several GPUs compile their own.
 root=/tmp/blutrain-device-$(sha256sum "$here/bundle.tar.gz" | cut -c 1-16)
+exec 9>"$root.lock" && flock 9 # another of these may run beside this one
 if [ ! -f "$root/.unpacked" ]; then
     rm -rf "$root" && mkdir -p "$root" && tar -C "$root" -xzf "$here/bundle.tar.gz" && touch "$root/.unpacked" || exit 1
 fi
@@ -44,6 +45,7 @@ if [ ! -f "$root/.whole" ] && [ $uses = 1 ]; then
     sh "$root/models/models.sh" "$root/bin/bluc" "$root/models" "$root/models/list" "$root/models" "$(nproc)" "$(cat "$root/arch")" "$ptxas" && touch "$root/.whole" || exit 1
     echo "models compiled in $((SECONDS - from)) s"
 fi
+exec 9>&-
 cd "$root" || exit 1
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 models=$root/models blurun=$root/bin/blurun work=$root/results-cluster
@@ -190,6 +192,7 @@ cluster() { # the part, seconds
         --arch "$(cat "$root/arch")" --limit $(($2 - 8)) $CLUSTER_FLAGS "$1"
 }
 part_cluster-exchange() { cluster exchange "$1"; }
+part_cluster-buckets() { cluster buckets "$1"; }
 part_cluster-data() { cluster data "$1"; }
 part_cluster-context() { cluster context "$1"; }
 part_cluster-checkpoints() { cluster checkpoints "$1"; }
@@ -221,6 +224,7 @@ limit_of() {
     train-models) echo 180 ;;
     gpt2-larger) echo 220 ;;
     cluster-exchange) echo 70 ;;
+    cluster-buckets) echo 90 ;;
     cluster-data) echo 270 ;;
     cluster-death) echo 40 ;;
     cluster-resume) echo 45 ;;
