@@ -122,6 +122,7 @@ type crew struct {
 	load    func(f *codeFile) error
 	start   func() (*helper, error)
 	loss    func(file, said string) // is told of slow kernels
+	atOnce  time.Duration           // see the constant
 	helpers int
 }
 
@@ -133,7 +134,7 @@ func (c *crew) work() error {
 	select {
 	case err := <-first:
 		return err
-	case <-time.After(atOnce):
+	case <-time.After(c.atOnce):
 	}
 	var taken atomic.Int64
 	take := func() *codeFile {

@@ -60,7 +60,7 @@ func status(err error) int {
 func testCrew(n, helpers int, slow time.Duration) (c *crew, here *[]string, said map[string]string) {
 	var mu sync.Mutex
 	here, said = new([]string), map[string]string{}
-	c = &crew{helpers: helpers}
+	c = &crew{helpers: helpers, atOnce: 10 * time.Millisecond}
 	for i := range n {
 		c.files = append(c.files, &codeFile{name: fmt.Sprint("f", i), text: []byte("text"), kernels: []*kernel{{entry: "k"}}})
 	}
@@ -83,7 +83,7 @@ func testCrew(n, helpers int, slow time.Duration) (c *crew, here *[]string, said
 // Where the first file takes long, each of the others is assembled once: here or by one of the helpers, which have ended then.
 func TestHelpers(t *testing.T) {
 	t.Setenv(helperRole, "assembles")
-	c, here, said := testCrew(24, 3, 2*atOnce)
+	c, here, said := testCrew(24, 3, 200*time.Millisecond)
 	var started []*helper
 	var mu sync.Mutex
 	start := c.start
@@ -115,6 +115,7 @@ func TestHelpers(t *testing.T) {
 // Where the first is loaded at once nothing else is done.
 func TestNoHelpersWhereKernelsWereMade(t *testing.T) {
 	c, here, said := testCrew(8, 3, 0)
+	c.atOnce = time.Hour
 	c.start = func() (*helper, error) { return nil, errors.New("nobody is needed") }
 	require.NoError(t, c.work())
 	require.Equal(t, []string{"f0"}, *here)
@@ -144,7 +145,7 @@ func TestHelpersFail(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, here, said := testCrew(4, 2, atOnce*3/2)
+			c, here, said := testCrew(4, 2, 100*time.Millisecond)
 			change(t, c)
 			require.NoError(t, c.work())
 			require.Contains(t, *here, "f0")
@@ -152,7 +153,7 @@ func TestHelpersFail(t *testing.T) {
 		})
 	}
 	c, _, _ := testCrew(4, 0, 0)
-	c.load = func(f *codeFile) error { time.Sleep(2 * atOnce); return errors.New("no memory") }
+	c.load = func(f *codeFile) error { time.Sleep(100 * time.Millisecond); return errors.New("no memory") }
 	require.EqualError(t, c.work(), "no memory")
 }
 

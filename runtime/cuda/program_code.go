@@ -81,7 +81,7 @@ func codeName(file string) string {
 
 // assembleTogether has helpers assemble most of the texts, where they are worth it.
 func (p *program) assembleTogether(files []*codeFile) error {
-	c := crew{load: p.loadCode, loss: p.slow, start: func() (*helper, error) {
+	c := crew{atOnce: atOnce, load: p.loadCode, loss: p.slow, start: func() (*helper, error) {
 		return startHelper(p.options.CallContext(), append(slices.Clone(p.options.Helpers.Command), strconv.Itoa(p.ctx.Device.Ordinal)))
 	}}
 	bytes := int64(0) // of texts but the first
