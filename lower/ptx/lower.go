@@ -33,12 +33,12 @@ func Run(c *ir.Context, module *ir.Op, o Options) error {
 	if err := lists(c, module, aligned, o); err != nil {
 		return err
 	}
-	later := &sharing{module: module, d: blublas.DeviceFor(o.Target)}
+	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0}
 	for op := range module.Body().Ops() {
 		if !op.Is(tile.Kernel) {
 			continue
 		}
-		p, err := kernel(c, op, o, aligned[ir.SymName(op)])
+		p, err := lowerOne(c, op, o, aligned[ir.SymName(op)])
 		if err != nil {
 			return fmt.Errorf("kernel %s: %w", ir.SymName(op), err)
 		}
@@ -340,9 +340,10 @@ func (l *lowering) finish() {
 	if len(l.streams) > 0 {
 		k.SetAttr(ParamsAttr, l.c.Array(l.paramsWithStreams(len(types))...))
 	}
-	if r := l.kernel.Attr("tile.reference"); r != nil {
+	if r := l.kernel.Attr(tileReference); r != nil {
 		k.SetAttr(ReferenceAttr, r)
 	}
+	k.SetAttr(ChoicesAttr, l.kernel.Attr(ChoicesAttr))
 }
 
 // paramsWithStreams is the references, then the streams in their order.
@@ -402,17 +403,20 @@ func (l *lowering) exchange(bytes int64) *ir.Value {
 }
 
 // Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
-func Kernel(c *ir.Context, op *ir.Op, o Options) error {
-	p, err := kernel(c, op, o, nil)
+func Kernel(c *ir.Context, op *ir.Op, o Options) error { return lowerAlone(c, op, o, nil) }
+
+// lowerAlone replaces a kernel of whose launches nothing is known.
+func lowerAlone(c *ir.Context, op *ir.Op, o Options, align []int64) error {
+	p, err := lowerOne(c, op, o, align)
 	if p == nil || err != nil {
 		return err
 	}
 	return p.finish(blublas.DeviceFor(o.Target))
 }
 
-// kernel lowers a kernel by a template where one is better, else the general way. A product in planes is lowered later: whether
+// lowerOne lowers a kernel by a template where one is better, else the general way. A product in planes is lowered later: whether
 // there are planes depends on its launches.
-func kernel(c *ir.Context, op *ir.Op, o Options, align []int64) (later *planeProduct, err error) {
+func lowerOne(c *ir.Context, op *ir.Op, o Options, align []int64) (later *planeProduct, err error) {
 	dropDead(op.Body())
 	if later, done, err := template(c, op, o, align); done || err != nil {
 		return later, err

@@ -24,6 +24,7 @@ type sharing struct {
 	module   *ir.Op
 	products []*planeProduct
 	d        blublas.Device
+	apart    bool // nothing is shared: each launch is measured with all that it needs
 }
 
 // timeline is a function: what of scratch memory is in use at each step.
@@ -87,8 +88,10 @@ func (s *sharing) lower() error {
 		}
 	}
 	for _, t := range all {
-		t.keep(most)
-		t.ahead(most)
+		if !s.apart {
+			t.keep(most)
+			t.ahead(most)
+		}
 		t.place()
 		for _, l := range t.launches {
 			if err := l.write(s.d); err != nil {

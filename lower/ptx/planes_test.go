@@ -88,7 +88,7 @@ func TestPlanes(t *testing.T) {
 				if op.Is(exec.Func) {
 					break
 				}
-				p, err := kernel(ctx, op, Options{Target: ptx.SM90A, Products: "templates"}, nil)
+				p, err := lowerOne(ctx, op, Options{Target: ptx.SM90A, Products: "templates"}, nil)
 				require.NoError(t, err)
 				if p != nil {
 					s.products = append(s.products, p)
