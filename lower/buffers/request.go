@@ -250,11 +250,11 @@ const (
 )
 
 // roomy is new memory for a result. Rows are made longer where they aren't multiples of rowBytes: 16-bit ones that a product
-// reads, and those that a product writes and only launches read.
+// reads, and those of 32 or 16 bits that a product writes and only launches read.
 func (f *function) roomy(v *ir.Value, at int, loc *ir.Location) *place {
 	shape := v.Shape()
 	size, last := ir.ByteSize(v.Elem()), len(shape)-1
-	if last < 1 || shape[last]*size%rowBytes == 0 || !(size == 2 && f.multiplied(v) || size == 4 && f.product(v) && launchesOnly(v)) {
+	if last < 1 || shape[last]*size%rowBytes == 0 || !(size == 2 && f.multiplied(v) || size <= 4 && f.product(v) && launchesOnly(v)) {
 		return whole(f.fresh(v.Type(), at, loc), shape)
 	}
 	longer := lengthened(shape, size)
