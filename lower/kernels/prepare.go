@@ -48,6 +48,8 @@ const smallElems = 1024
 func prepare(c *ir.Context, fn *ir.Op, t Target) map[*ir.Op]string {
 	p := &preparer{b: blu.On(ir.NewBuilder(c, fn.Body())), target: t, origin: map[*ir.Op]string{}}
 	p.chunk(fn)
+	p.accumulateFirst(fn)
+	p.scatterInPlace(fn)
 	rewrite.EraseDead(fn)
 	p.roundProducts(fn)
 	p.round(fn, p.rewrite, func(op *ir.Op) string { return op.Def().Name })
