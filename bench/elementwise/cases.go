@@ -8,7 +8,7 @@ import (
 // testCase is a function of tensors of float32: of rows x cols where nothing else is said.
 type testCase struct {
 	name string
-	body string // X stands for the type of rows x cols, R for that of a number a row, C for that of one a column, B for bfloat16
+	body string // X stands for the type of rows x cols, R for that of a number a row, C for that of one a column, B for bfloat16, I for a whole number a row
 }
 
 // cases are the loops of a transformer that are no products.
@@ -61,10 +61,35 @@ func cases() []testCase {
 	}
 }
 
+// longCases are loops whose rows are too long for the registers of a block of threads, as those of a language model's logits.
+func longCases() []testCase {
+	loss := `(%x: Y, %r: R) -> (R, Y) {
+  %l = WIDEN
+  %a = blu.abs %r : (R) -> R
+  %t = blu.cast %a : (R) -> I
+  %0:3 = blu.cross_entropy %l, %t {ignore = -1 : i64} : (X, I) -> (tensor<f32>, tensor<f32>, R)
+  %1 = blu.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %2 = blu.cross_entropy_grad %l, %t, %0#2, %1 {ignore = -1 : i64} : (X, I, R, tensor<f32>) -> X
+  %3 = NARROW
+  func.return %0#2, %3 : (R, Y) -> ()
+}`
+	in := func(y, widen, narrow string) string {
+		return strings.NewReplacer("Y", y, "WIDEN", widen, "NARROW", narrow).Replace(loss)
+	}
+	return []testCase{
+		{"cross entropy", in("X", "blu.reshape %x : (X) -> X", "blu.reshape %2 : (X) -> X")},
+		{"cross entropy of bf16", in("B", "blu.cast %x : (B) -> X", "blu.cast %2 : (X) -> B")},
+		{"softmax", `(%x: X) -> X {
+  %0 = blu.softmax %x {axis = 1 : i64} : (X) -> X
+  func.return %0 : (X) -> ()
+}`},
+	}
+}
+
 // text is the function as a module.
 func (c testCase) text(rows, cols int) string {
 	types := strings.NewReplacer(
 		"X", fmt.Sprintf("tensor<%dx%dxf32>", rows, cols), "T", fmt.Sprintf("tensor<%dx%dxf32>", cols, rows),
-		"B", fmt.Sprintf("tensor<%dx%dxbf16>", rows, cols), "R", fmt.Sprintf("tensor<%dxf32>", rows), "C", fmt.Sprintf("tensor<%dxf32>", cols))
+		"B", fmt.Sprintf("tensor<%dx%dxbf16>", rows, cols), "I", fmt.Sprintf("tensor<%dxi32>", rows), "R", fmt.Sprintf("tensor<%dxf32>", rows), "C", fmt.Sprintf("tensor<%dxf32>", cols))
 	return "func.func @f" + types.Replace(c.body)
 }
