@@ -39,10 +39,13 @@ func (r Read) vector() bool { return r.Row == 0 }
 func (r Read) boxes() int { return chunk * r.Col / rowBytes }
 
 // planFetching lays out slots from a place in shared memory on, as many as fit beside other bytes or as a tile reads; nil where
-// nothing is read or none fits.
+// nothing is read, or it can't be brought.
 func (g Gemm) planFetching(start, others int) *fetching {
 	e := g.Epilogue
 	if e.Sources == nil || g.SplitK > 1 || len(g.Batch) > 0 || g.pointWidth() != 4 {
+		return nil
+	}
+	if e.Reads > 1 && g.rowsPerConsumer()*g.BN/128 > 128 { // beside so many accumulators there are no registers for addresses
 		return nil
 	}
 	f := &fetching{reads: e.Sources(g.N), sharers: g.Consumers, steps: g.rowsPerConsumer() / 64 * (g.BN / chunk)}
@@ -151,14 +154,14 @@ type reader struct {
 	b                *ptx.Builder
 	base             *ir.Value // shared memory
 	slot, parity     *ir.Value
-	left             int       // how many slots the tile still goes through
-	filled           func()    // is done when the last of them has been filled
-	mine             *ir.Value // where this warp's rows of matrices are in the first slot
-	laneRow, laneCol *ir.Value // of the lane's first point
-	lanes            map[lanePlace]*ir.Value
+	left             int               // how many slots the tile still goes through
+	filled           func()            // is done when the last of them has been filled
+	mine             *ir.Value         // where this warp's rows of matrices are in the first slot
+	laneRow, laneCol *ir.Value         // of the lane's first point
+	lanes            map[int]*ir.Value // where it reads matrices, by the size of elements
 }
 
-// lanePlace tells apart where lanes read matrices in a warp's rows: by their elements' size, and by how many rows modulo 8 a point is
+// lanePlace tells apart where a lane reads matrices in a slot: by their elements' size, and by how many rows modulo 8 a point is
 // after the first.
 type lanePlace struct{ size, row int }
 
@@ -170,7 +173,7 @@ func (f *fetching) reader(w *wgmma, slot, parity, consumer *ir.Value) *reader {
 	if consumer != nil {
 		mine = b.Add(mine, b.MulI(consumer, f.share))
 	}
-	r := &reader{fetching: f, b: b, base: w.base, slot: slot, parity: parity, left: f.steps, filled: func() {}, mine: mine, lanes: map[lanePlace]*ir.Value{}}
+	r := &reader{fetching: f, b: b, base: w.base, slot: slot, parity: parity, left: f.steps, filled: func() {}, mine: mine, lanes: map[int]*ir.Value{}}
 	r.laneRow, r.laneCol = w.lanePoint()
 	return r
 }
@@ -195,7 +198,7 @@ func (r *reader) await(col int) func(p *Point, s Read) (*ir.Value, int) {
 		}
 		key := lanePlace{s.Col, p.dRow % 8}
 		if made[key] == nil {
-			made[key] = b.Add(matrices, r.lane(key))
+			made[key] = b.Add(matrices, b.Binary(ptx.Xor, r.lane(s.Col), b.I32(16*key.row)))
 		}
 		return made[key], r.offsets[n] + p.dRow*rowBytes
 	}
@@ -206,18 +209,19 @@ func swizzled(b *ptx.Builder, at *ir.Value) *ir.Value {
 	return b.Binary(ptx.Xor, at, b.Binary(ptx.And, b.Binary(ptx.Shr, at, b.I32(3)), b.I32(0x70)))
 }
 
-// lane is where the lane's part of a row is, from the start of the warp's rows on, which are 16 of a box. Rows of points are an even
-// number of rows apart, and lanes' first rows two.
-func (r *reader) lane(at lanePlace) *ir.Value {
+// lane is where the lane's part of its first row is, from the start of the warp's rows on, which are 16 of a box. Lanes' first rows are
+// two, and rows of points are an even number of rows apart: the 16-byte column of one is that of the first, exclusive-ored with the
+// distance.
+func (r *reader) lane(size int) *ir.Value {
 	b := r.b
-	if r.lanes[at] == nil {
-		per := rowBytes / at.size // columns of a box
-		column := b.Binary(ptx.And, b.DivI(r.laneCol, 16/at.size), b.I32(7))
-		column = b.Binary(ptx.Xor, b.Binary(ptx.Xor, column, r.laneRow), b.I32(at.row))
-		in := b.MulI(b.Binary(ptx.And, r.laneCol, b.I32(16/at.size-1)), at.size)
-		r.lanes[at] = b.Add(b.Add(b.MulI(b.DivI(r.laneCol, per), boxBytes), b.MulI(r.laneRow, rowBytes)), b.Add(b.MulI(column, 16), in))
+	if r.lanes[size] == nil {
+		per := 16 / size
+		column := b.Binary(ptx.Xor, b.Binary(ptx.And, b.DivI(r.laneCol, per), b.I32(7)), r.laneRow)
+		in := b.MulI(b.Binary(ptx.And, r.laneCol, b.I32(per-1)), size)
+		box := b.MulI(b.DivI(r.laneCol, rowBytes/size), boxBytes)
+		r.lanes[size] = b.Add(b.Add(box, b.MulI(r.laneRow, rowBytes)), b.Add(b.MulI(column, 16), in))
 	}
-	return r.lanes[at]
+	return r.lanes[size]
 }
 
 // release says that the warp has read its slot, and goes on to the next.
