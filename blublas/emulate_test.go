@@ -204,7 +204,7 @@ func (e *emulated) params(k *Kernel) []any {
 			params = append(params, b.Base)
 			continue
 		}
-		m := &emulate.TensorMap{Element: p.Map.Element, Base: b.Base, Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
+		m := &emulate.TensorMap{Element: p.Map.Element, Base: b.Base + uint64(p.Offset), Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
 		for _, o := range p.Map.Outer {
 			m.Dims, m.Strides, m.Box = append(m.Dims, o.Size), append(m.Strides, o.Pitch), append(m.Box, 1)
 		}

@@ -251,6 +251,7 @@ func (c *chain) add(k *blublas.Kernel, places map[string]exec.Param) {
 		}
 		if p.Map != nil {
 			at.Map = mapOf(p.Map)
+			at.Offset += p.Offset
 		}
 		params = append(params, at.Attr(c.m.l.c))
 	}
