@@ -36,7 +36,7 @@ const earlyRegisters = 96
 func (l *lowering) loadEarly(block *ir.Block) (map[*ir.Op]bool, error) {
 	early, filled := map[*ir.Op]bool{}, 0
 	for op := range block.Ops() {
-		if !op.Is(tile.Load) || l.refs[op.Operand(0)] == nil || l.refs[op.Operand(0)].scratch {
+		if !op.Is(tile.Load) || l.staged[op] != nil || l.refs[op.Operand(0)] == nil || l.refs[op.Operand(0)].scratch {
 			continue
 		}
 		rows, cols := int(op.Result(0).Shape()[0]), int(op.Result(0).Shape()[1])

@@ -86,6 +86,7 @@ type lowering struct {
 	refs   map[*ir.Value]*reference
 	within map[*ir.Op]bool     // reductions that each thread makes for itself, of a loop's round
 	whole  map[*ir.Value]whole // indices of loops of which the round at hand is no shorter one
+	staged map[*ir.Op]*staged  // loads of a loop that are asked for a round ahead
 	shares map[*ir.Value]bool  // outputs that share memory with an input that other threads may read
 
 	trow, tcol *ir.Value // row and column of the thread
@@ -93,7 +94,8 @@ type lowering struct {
 	row0, col0 *ir.Value // of its first element
 	known      map[*ir.Block]map[any]*ir.Value
 
-	shared    int64 // bytes for exchanges between threads, which one operation after the other uses
+	shared    int64 // bytes of shared memory
+	held      int64 // those at its start that exchanges between threads leave alone; they use the rest, one after the other
 	workspace int64 // bytes of global memory of a block of threads
 	errors    []ir.Attr
 	errorsAt  *ir.Value
@@ -194,7 +196,7 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 	return &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
-		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, staged: map[*ir.Op]*staged{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
 	}
 }
 
@@ -387,10 +389,23 @@ func (l *lowering) sync() { l.b.Do(ptx.Sync, nil) }
 
 // exchange is shared memory for an exchange of so many bytes, once all threads are done with the one before.
 func (l *lowering) exchange(bytes int64) *ir.Value {
-	l.shared = max(l.shared, bytes)
+	l.shared = max(l.shared, l.held+bytes)
 	l.sync()
-	return l.remember("shared", l.b.SharedBase)
+	return l.b.AddI(l.sharedBase(), int(l.held))
 }
+
+// hold is shared memory that exchanges leave alone until it is released.
+func (l *lowering) hold(bytes int64) *ir.Value {
+	if l.shared > l.held {
+		l.sync() // an exchange may still read there
+	}
+	base := l.b.AddI(l.sharedBase(), int(l.held))
+	l.held += bytes
+	l.shared = max(l.shared, l.held)
+	return base
+}
+
+func (l *lowering) sharedBase() *ir.Value { return l.remember("shared", l.b.SharedBase) }
 
 // Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
 func Kernel(c *ir.Context, op *ir.Op, o Options) error { return kernel(c, op, o, nil) }

@@ -110,11 +110,21 @@ func isTruth(t ir.Type) bool {
 	return ok && i.Width == 1
 }
 
-func (l *lowering) load(op *ir.Op) {
+// loaded is the block that a load gives, still without registers, and where it lies.
+func (l *lowering) loaded(op *ir.Op) (*block, window) {
 	row, col := tile.Window(op)
 	w := l.window(op.Operand(0), op.Operands()[1:], row, col, op.Result(0))
 	x := l.blockFor(op.Result(0))
 	x.rows, x.cols = w.rows, w.cols
+	return x, w
+}
+
+func (l *lowering) load(op *ir.Op) {
+	if s := l.staged[op]; s != nil {
+		s.take(op)
+		return
+	}
+	x, w := l.loaded(op)
 	if w.ref.scratch {
 		l.sync()
 	}
