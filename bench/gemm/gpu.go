@@ -48,26 +48,37 @@ func planes(p blublas.Precision) bool { return p == blublas.FP16x3 || p == blubl
 
 // split makes planes of a float32 matrix.
 func (g *device) split(p blublas.Precision, m *matrix, rows, cols int, o blublas.Operand) (*matrix, error) {
-	x := blublas.Matrix{Name: "x", Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, MNMajor: o.MNMajor}
-	s := blublas.Split{Precision: p, Of: []blublas.Matrix{x}, Target: ptx.SM90A}
-	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.Device)
+	split, run, err := g.splitting(p, m, blublas.Matrix{Name: "x", Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, MNMajor: o.MNMajor})
 	if err != nil {
 		return nil, err
 	}
+	if err := g.Launch([]gpu.Run{run}); err != nil {
+		return nil, err
+	}
+	return split, g.Stream.Synchronize()
+}
+
+// splitting is the kernel that makes planes of a matrix, and the planes once it has run.
+func (g *device) splitting(p blublas.Precision, m *matrix, x blublas.Matrix) (split *matrix, run gpu.Run, err error) {
+	s := blublas.Split{Precision: p, Of: []blublas.Matrix{x}, Target: ptx.SM90A}
+	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.Device)
+	if err != nil {
+		return nil, run, err
+	}
 	f, err := g.Load(k)
 	if err != nil {
-		return nil, err
+		return nil, run, err
 	}
 	sizes := slices.Repeat([]int64{x.PlaneBytes()}, s.Planes())
 	if p == blublas.FP16x3 {
 		sizes = append(sizes, int64(x.ScaleBytes()), 4*int64(s.Flags(g.Device)))
 	}
-	split := &matrix{owned: m.owned}
+	split = &matrix{owned: m.owned}
 	args := []any{m.planes[0]}
 	for i, n := range sizes {
 		at, err := g.Ctx.Alloc(n)
 		if err != nil {
-			return nil, err
+			return nil, run, err
 		}
 		split.owned = append(split.owned, at)
 		args = append(args, at)
@@ -78,10 +89,7 @@ func (g *device) split(p blublas.Precision, m *matrix, rows, cols int, o blublas
 			split.scales = at
 		}
 	}
-	if err := g.Launch([]gpu.Run{{F: f, Config: cuda.Config{Grid: k.Grid, Threads: k.Threads, Shared: k.Shared}, Args: args}}); err != nil {
-		return nil, err
-	}
-	return split, g.Stream.Synchronize()
+	return split, gpu.Run{F: f, Config: cuda.Config{Grid: k.Grid, Threads: k.Threads, Shared: k.Shared}, Args: args}, nil
 }
 
 // encode lays out a matrix in memory; what is between the rows is NaN, which no result may depend on.

@@ -62,7 +62,7 @@ type bench struct {
 
 // result is one measured fact, for the JSON file.
 type result struct {
-	Kind     string    `json:"kind"` // check, time or error
+	Kind     string    `json:"kind"` // check, time, split or error
 	Case     string    `json:"case"`
 	Kernel   string    `json:"kernel"`
 	Millis   []float64 `json:"millis,omitempty"`
@@ -103,6 +103,11 @@ func (b *bench) run(checks, times, errs bool) error {
 	fmt.Printf("%s, driver for CUDA %d.%d, compute capability %d.%d, %d multiprocessors, %d KiB of L2\n", d.Name, version/1000, version%1000/10, d.Major, d.Minor, d.SMs, d.L2>>10)
 	if checks {
 		if err := b.checks(); err != nil {
+			return err
+		}
+	}
+	if times {
+		if err := b.splits(); err != nil {
 			return err
 		}
 	}

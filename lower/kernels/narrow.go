@@ -9,7 +9,8 @@ import (
 
 // roundProducts rounds what products of precision bf16 multiply: to bfloat16, to nearest with ties to even, and that is what
 // they read. Sums and results are float32. So is an activation function, but its argument, the result of a product that is
-// kept for the backward pass, is rounded. Attention is all of bfloat16: what it gives, products multiply next.
+// kept for the backward pass, is rounded; and the gradient of a norm's result, which products give, before it is that of the
+// norm's argument. Attention is all of bfloat16: what it gives, products multiply next.
 //
 // It comes after the classifier was cut into chunks, so that of the gradient of all logits no more than a chunk is rounded
 // at a time.
@@ -42,6 +43,11 @@ func (r *narrower) operands(op *ir.Op) []int {
 	case blu.Gelu, blu.GeluGrad, blu.Silu, blu.SiluGrad:
 		if fromProduct(op.Operand(0)) {
 			return []int{0}
+		}
+	case blu.LayernormGrad, blu.RmsnormGrad:
+		dy := op.NumOperands() - 1
+		if fromProduct(op.Operand(dy)) {
+			return []int{dy}
 		}
 	}
 	if op.Attrs().Str(blu.PrecisionAttr) != "bf16" {

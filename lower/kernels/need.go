@@ -55,8 +55,17 @@ func (t *trial) need(v *ir.Value, ds dims) bool {
 		return t.read(v, ds)
 	case !t.p.floating[op] || slices.Contains(t.before, v):
 		return t.read(v, ds)
+	case isWidening(op): // others widen it themselves: what is in memory is smaller
+		t.clones[op] = true
+		t.add(op, ds)
+		return t.need(op.Operand(0), ds)
 	}
 	return t.absorb(op, ds)
+}
+
+// isWidening reports whether an operation makes 16 bits 32, exactly.
+func isWidening(op *ir.Op) bool {
+	return op.Is(blu.Cast) && isNarrow(op.Operand(0).Elem()) && !isNarrow(op.Result(0).Elem())
 }
 
 // backward is the atoms of a view's operand, given those of its result.

@@ -98,20 +98,23 @@ func (p *planner) welcome(op *ir.Op, g *group) bool {
 	return g.kind != product || need.use == stored
 }
 
-// soleUse reports whether the operation alone uses one of its operands that the group computes, no smaller than the result:
-// the result is then in memory in its place.
+// soleUse reports whether the operation alone uses one of its operands that the group computes, and that takes no less memory
+// than the result: the result is then in memory in its place.
 func (p *planner) soleUse(op *ir.Op, g *group) bool {
-	n := ir.NumElements(op.Result(0).Shape())
+	n := memory(op.Result(0))
 	for _, v := range op.Operands() {
 		for v.Op() != nil && isFusedView(v.Op()) && v.HasOneUse() {
 			v = v.Op().Operand(0)
 		}
-		if g.member(v) && onlyUser(v, op) && ir.NumElements(v.Shape()) >= n {
+		if g.member(v) && onlyUser(v, op) && memory(v) >= n {
 			return true
 		}
 	}
 	return false
 }
+
+// memory is how many bytes a value takes.
+func memory(v *ir.Value) int64 { return ir.NumElements(v.Shape()) * ir.ByteSize(v.Elem()) }
 
 func onlyUser(v *ir.Value, op *ir.Op) bool {
 	for u := range v.Uses() {
