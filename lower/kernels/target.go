@@ -6,6 +6,9 @@ type Target struct {
 
 	// BlockElems is the elements of a block in fused loops: a chain of operations on blocks of that size stays in cache.
 	BlockElems int64
+	// TransposeEdge is the rows and the columns of a block of what is read along one axis and written along another; 0: blocks are
+	// as others.
+	TransposeEdge int64
 	// EvenRows says that the rows of a block should be a power of two.
 	EvenRows bool
 	// RowElems is the longest row that is held in one block while it is reduced and used; longer ones are gone over
@@ -69,7 +72,7 @@ func CPU() Target {
 func CUDA() Target {
 	return Target{
 		Name:       "cuda",
-		BlockElems: 4096, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 16384, Panels: 264, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
+		BlockElems: 4096, TransposeEdge: 64, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 16384, Panels: 264, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
 		LogitsElems: 1 << 28, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,

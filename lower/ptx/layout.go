@@ -175,7 +175,8 @@ func vectors(kernel *ir.Op, align []int64, cols int) int {
 		if op.Is(tile.Store) {
 			ref = op.Operand(1)
 		}
-		if _, col := tile.Window(op); evenRows(ref, col, block.Shape()[1]) {
+		row, col := tile.Window(op)
+		if evenRows(ref, col, block.Shape()[1]) || op.Is(tile.Load) && evenRows(ref, row, block.Shape()[0]) {
 			score++
 		} else {
 			score--

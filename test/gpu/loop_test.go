@@ -126,3 +126,21 @@ tile.kernel @k attributes {grid = array<i64: ROWS>, outs = 2 : i64, steps = arra
 		}
 	}
 }
+
+// Blocks whose rows run along memory are read along it and exchanged, beside others that run the other way; of narrow ones and
+// of 64 bits each element is read where it is.
+func TestBlocksAcrossMemory(t *testing.T) {
+	for _, c := range []struct {
+		rows, cols int
+		elem       string
+	}{{64, 64, "f32"}, {100, 132, "f32"}, {37, 131, "f32"}, {70, 3, "f32"}, {130, 66, "i32"}, {70, 40, "f64"}} {
+		run(t, fmt.Sprint(c), strings.NewReplacer("ROWS", fmt.Sprint(c.rows), "COLS", fmt.Sprint(c.cols), "ELEM", c.elem).Replace(`
+tile.kernel @k attributes {grid = array<i64: ROWS, COLS>, outs = 1 : i64, steps = array<i64: 64, 64>} (%x: memref<COLSxROWSxELEM>, %z: memref<ROWSxCOLSxELEM>, %y: memref<ROWSxCOLSxELEM>, %i: index, %j: index) {
+  %a = tile.load %x, %j, %i {col = 0 : i64, row = 1 : i64} : (memref<COLSxROWSxELEM>, index, index) -> !tile.block<64x64xELEM>
+  %b = tile.load %z, %i, %j : (memref<ROWSxCOLSxELEM>, index, index) -> !tile.block<64x64xELEM>
+  %c = tile.max %a, %b : (!tile.block<64x64xELEM>, !tile.block<64x64xELEM>) -> !tile.block<64x64xELEM>
+  tile.store %c, %y, %i, %j : (!tile.block<64x64xELEM>, memref<ROWSxCOLSxELEM>, index, index) -> ()
+  tile.end
+}`))
+	}
+}
