@@ -3,6 +3,7 @@
     python3 bench/cluster/bench.py --bin DIR --models DIR --tokens FILE --out DIR [--ranks N] PART...
 
   exchange     all-reduce, reduce-scatter, all-gather and send/receive: time and bus bandwidth; every result is checked
+  buckets      data parallelism with several sizes of buckets and settings of NCCL: what it costs beside ranks that have nothing to exchange
   data         data parallelism, plain and with the optimizer's state shared (ZeRO-1): tokens a second, scaling, memory
   context      one sequence shared by the ranks: tokens a second and memory, and the losses of one rank
   checkpoints  how long training waits for checkpoints that are written beside it, and when they are complete
@@ -34,9 +35,9 @@ here = os.path.dirname(os.path.abspath(__file__))
 MARK = "ANSWER "
 sizes = {
     "124m": {"settings": {"L": 12, "H": 12, "C": 768}, "torch": {"layers": 12, "heads": 12, "channels": 768}, "vocabulary": 50257, "batch": 16, "tokens": 1024,
-             "lengths": [8192, 32768, 131072], "mib": [1, 25, 100, 512]},
+             "lengths": [8192, 32768, 131072], "mib": [1, 25, 100, 512], "buckets": [12, 25, 50, 100, 200]},
     "small": {"settings": {"L": 2, "H": 4, "C": 64}, "torch": {"layers": 2, "heads": 4, "channels": 64}, "vocabulary": 256, "batch": 2, "tokens": 64,
-              "lengths": [128, 256, 512], "mib": [1, 2]},
+              "lengths": [128, 256, 512], "mib": [1, 2], "buckets": [1, 2]},
 }
 operations = ["all_reduce", "reduce_scatter", "all_gather", "send_recv"]
 
@@ -193,9 +194,9 @@ class Bench:
         """The row of that name that has figures."""
         return next((r for r in self.rows if r["who"] == who and r["what"] == what and "failure" not in r), None)
 
-    def command(self, *command):
+    def command(self, *command, env={}):
         """The output of a command that ends well."""
-        p = Process(list(command), self.env, self.log)
+        p = Process(list(command), {**self.env, **env}, self.log)
         out, deadline = [], time.time() + self.left()
         try:
             while (line := p.line(deadline - time.time())) is not None:
@@ -215,9 +216,9 @@ class Bench:
                    "--set", ",".join(f"{k}={v}" for k, v in settings.items()), "-o", os.path.join(self.folder, name + ".blx")]
         if o.target == "cuda":
             command += ["--arch", o.arch] + (["--ptxas", o.ptxas] if o.ptxas else [])
-        for flag in ("mesh", "zero", "context"):
+        for flag in ("mesh", "zero", "context", "bucket_size"):
             if how.get(flag):
-                command += ["--" + flag, str(how[flag])]
+                command += ["--" + flag.replace("_", "-"), str(how[flag])]
         self.compiled[name] = self.pool.submit(self.command, *command)
 
     def artifact(self, name):
@@ -229,13 +230,13 @@ class Bench:
         for f in self.compiled.values():
             f.exception()
 
-    def blurun(self, ranks, *args):
+    def blurun(self, ranks, *args, env={}):
         ranked = ["--nproc-per-node", str(ranks)] if ranks > 1 else []
-        return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked)
+        return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked, env=env)
 
-    def bench(self, name, ranks, warm, steps):
+    def bench(self, name, ranks, warm, steps, env={}):
         """blurun bench: its result, with the device's memory. One more step comes before those that warm up."""
-        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json"))
+        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json", env=env))
         r = json.loads(text)
         millis = sorted(r["step_ms"][warm:])
         return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak}
@@ -358,6 +359,47 @@ def ratio(ours, theirs, key):
     return f"{ours[key] / theirs[key]:6.2f}" if ours and theirs and ours.get(key) and theirs.get(key) else f"{'-':>6}"
 
 
+# buckets
+
+
+def buckets(b):
+    n, size, p = b.o.ranks, b.size, b.o.precisions[0]
+    plain = dict(precision=p, batch=size["batch"], tokens=size["tokens"])
+    b.compile("alone", **plain)
+    for mib in size["buckets"]:
+        b.compile(f"{mib} MiB", mesh=f"dp={n}", bucket_size=f"{mib}MiB", **plain)
+    b.everything_compiled()
+
+    def measure(what, name, ranks, env={}):
+        r = b.attempt("blurun", what, lambda: b.bench(name, ranks, 3, b.o.steps, env))
+        if r:
+            b.keep("blurun", what, **r)
+
+    def beside(gpu):
+        return b.attempt("blurun", "alone on each", lambda: b.bench("alone", 1, 3, b.o.steps, {"CUDA_VISIBLE_DEVICES": str(gpu)}))
+
+    measure("alone", "alone", 1)
+    with ThreadPoolExecutor(n) as each:  # the same load of the machine, and nothing to exchange
+        runs = [r for r in each.map(beside, range(n)) if r]
+    if runs:
+        b.keep("blurun", "alone on each", **max(runs, key=lambda r: r["median_ms"]))
+    for mib in size["buckets"]:
+        measure(f"{mib} MiB", f"{mib} MiB", n)
+    if b.o.target == "cuda":
+        for mib in size["buckets"][1::2]:
+            for ctas in (4, 8, 16):
+                measure(f"{mib} MiB, {ctas} blocks", f"{mib} MiB", n, {"NCCL_MAX_CTAS": str(ctas)})
+
+
+def buckets_table(b):
+    alone = b.find("blurun", "alone")
+    b.say(f"{b.o.precisions[0] + ', B=%d a rank, %d ranks' % (b.size['batch'], b.o.ranks):26} {'step ms':>9} {'scaling':>8}")
+    for r in b.rows:
+        if "failure" not in r:
+            scaling = f"{alone['median_ms'] / r['median_ms']:8.1%}" if alone and r is not alone else f"{'-':>8}"
+            b.say(f"{r['what']:26} {r['median_ms']:9.2f} {scaling}")
+
+
 # data
 
 
@@ -380,12 +422,10 @@ def data(b):
         for way, r in answer.items():
             b.keep("torch", name.split()[0] + " " + way, tokens_per_s=rate(1 if way == "1" else n, r), **r)
 
-    # All ranks before one, since time may not be enough for all.
+    # All ranks before one, the first precision before the others, since time may not be enough for all.
     ask = lambda p, ranks, ways: b.question("data", ranks, ways=ways, precision=p, batch=size["batch"], tokens=size["tokens"], warm=3, steps=b.o.steps, compile=b.o.compile)
     questions = {f"{p} dp, zero": ask(p, n, ["dp", "zero"]) for p in b.o.precisions} | {f"{p} 1": ask(p, 1, ["1"]) for p in b.o.precisions}
-    first = b.o.precisions[0]
-    order = sorted(questions, key=lambda name: not name.startswith(first + " "))
-    b.torch({name: questions[name] for name in order}, b.o.patience, got)
+    b.torch(questions, b.o.patience, got)
 
 
 def data_table(b):
@@ -412,9 +452,9 @@ def data_table(b):
 
 
 def contexts(b):
-    """Name, precision, length and way of each run."""
-    for i, length in enumerate(b.size["lengths"]):
-        for p in b.o.precisions:
+    """Name, precision, length and way of each run, the most important first."""
+    for p in b.o.precisions:
+        for i, length in enumerate(b.size["lengths"]):
             if p == "bf16" or p == "fp32" and i == 0 or b.o.target == "cpu":
                 for way in ("ring", "ulysses", "one"):
                     yield f"{p} {length} {way}", p, length, way
@@ -423,33 +463,38 @@ def contexts(b):
 def context(b):
     n, heads = b.o.ranks, b.size["torch"]["heads"]
     runs = list(contexts(b))
-    shortest = b.size["lengths"][0]
     how = lambda way: {} if way == "one" else {"mesh": f"cp={n}", "context": way}
     for what, p, length, way in runs:
         if way != "ulysses" or heads % n == 0:
             b.compile(what, precision=p, batch=1, tokens=length, **how(way))
     for way in ("one", "ring", "ulysses"):
         if way != "ulysses" or heads % n == 0:
-            b.compile(f"losses {way}", precision="fp32", batch=1, tokens=shortest, settings={"L": 2, "LR": 1e-3}, **how(way))
+            b.compile(f"losses {way}", precision="fp32", batch=1, tokens=b.size["lengths"][0], settings={"L": 2, "LR": 1e-3}, **how(way))
     b.everything_compiled()
-    contexts_of(b, [r for r in runs if r[2] != b.size["lengths"][-1]], 2, 5)
     losses(b, n)
-    contexts_of(b, [r for r in runs if r[2] == b.size["lengths"][-1]], 1, 2)  # seconds a step
+    for p in b.o.precisions:  # blurun's before PyTorch's, which may be cut short
+        of = [r for r in runs if r[1] == p]
+        for r in of:
+            context_of(b, *r)
+        questions = {what: b.question("context", 1 if way == "one" else n, precision=p, tokens=length, way=way, **repeats(b, length)) for what, p, length, way in of if what in b.compiled}
+        lengths = {what: length for what, _, length, _ in of}
+        b.torch(questions, 60, lambda what, r: b.keep("torch", what, tokens_per_s=1e3 * lengths[what] / r["median_ms"], **r))
 
 
-def contexts_of(b, runs, warm, steps):
-    """Times runs, blurun's before PyTorch's."""
-    n, questions, lengths = b.o.ranks, {}, {}
-    for what, p, length, way in runs:
-        if what not in b.compiled:
-            b.fail("blurun", what, f"{b.size['torch']['heads']} heads can't be shared by {n} ranks")
-            continue
-        r = b.attempt("blurun", what, lambda: b.bench(what, 1 if way == "one" else n, warm, steps))
-        if r:
-            b.keep("blurun", what, tokens_per_s=1e3 * length / r["median_ms"], **r)
-        lengths[what] = length
-        questions[what] = b.question("context", 1 if way == "one" else n, precision=p, tokens=length, way=way, warm=warm, steps=steps)
-    b.torch(questions, 60, lambda what, r: b.keep("torch", what, tokens_per_s=1e3 * lengths[what] / r["median_ms"], **r))
+def repeats(b, length):
+    """Steps that warm up, after a first one, and steps that are timed: steps of the longest take seconds."""
+    warm, steps = {0: (2, 5), 1: (1, 3)}.get(b.size["lengths"].index(length), (0, 1))
+    return {"warm": warm, "steps": steps}
+
+
+def context_of(b, what, p, length, way):
+    """blurun's part of a run."""
+    if what not in b.compiled:
+        b.fail("blurun", what, f"{b.size['torch']['heads']} heads can't be shared by {b.o.ranks} ranks")
+        return
+    r = b.attempt("blurun", what, lambda: b.bench(what, 1 if way == "one" else b.o.ranks, **repeats(b, length)))
+    if r:
+        b.keep("blurun", what, tokens_per_s=1e3 * length / r["median_ms"], **r)
 
 
 def losses(b, n):
@@ -497,13 +542,13 @@ def checkpoints(b):
     every = 40 if b.o.target == "cuda" else 10  # steps, long enough that the one before is written
     for name in ("plain", "zero 1"):
         at = os.path.join(b.folder, "saved")
-        run = b.attempt("blurun", name, lambda: b.train(name, n, "--steps", str(4 * every), "--checkpoint-every", str(every), "--checkpoint-dir", at))
+        run = b.attempt("blurun", name, lambda: b.train(name, n, "--steps", str(3 * every), "--checkpoint-every", str(every), "--checkpoint-dir", at))
         shutil.rmtree(at, ignore_errors=True)
         if run:
             saves = run[1]
             b.keep("blurun", name, blocked_ms=[r["checkpoint_stall_ms"] for r in saves], done_ms=[r["checkpoint_stall_ms"] + r["checkpoint_ms"] for r in saves], bytes=saves[-1]["checkpoint_bytes"],
                    step_ms=[r["step_ms"] for r in run[0]])
-    b.torch({"plain": b.question("checkpoint", n, precision=p, batch=size["batch"], tokens=size["tokens"], saves=4, between=5, folder=b.folder)}, 90)
+    b.torch({"plain": b.question("checkpoint", n, precision=p, batch=size["batch"], tokens=size["tokens"], saves=3, between=5, folder=b.folder)}, 90)
 
 
 def middle(xs):
@@ -615,8 +660,8 @@ def death_table(b):
         b.say(f"rank {b.o.ranks - 1} of {b.o.ranks} killed: named after {r['named_s']:.2f} s, all had ended after {r['ended_s']:.2f} s with status {r['status']}")
 
 
-measure = {"exchange": exchange, "data": data, "context": context, "checkpoints": checkpoints, "resume": resume, "death": death}
-tables = {"exchange": exchange_table, "data": data_table, "context": context_table, "checkpoints": checkpoints_table, "resume": resume_table, "death": death_table}
+measure = {"exchange": exchange, "buckets": buckets, "data": data, "context": context, "checkpoints": checkpoints, "resume": resume, "death": death}
+tables = {"exchange": exchange_table, "buckets": buckets_table, "data": data_table, "context": context_table, "checkpoints": checkpoints_table, "resume": resume_table, "death": death_table}
 
 
 def options():

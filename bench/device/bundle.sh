@@ -35,9 +35,33 @@ done >>"$stage/models/list"
 for precision in fp32 bf16; do
     echo "gpt2-$precision-curves gpt2 --precision $precision --set B=$CURVES_BATCH,S=$CURVES_TOKENS,LR=3e-4,WARMUP=$((CURVES_STEPS / 10)),STEPS=$CURVES_STEPS"
 done >>"$stage/models/list"
+# Larger models: the batch that PyTorch is given too, then the largest that fit an H200 by plan (bluc inspect --memory: 138.6 GiB with what kernels work in), and a little less.
+llama_1b=V=32000,L=16,H=32,K=8,C=2048,F=8192,S=2048,theta=500000
+while read -r name precision batches model settings; do
+    for batch in $(echo "$batches" | tr , ' '); do
+        echo "larger/$name-$precision-$batch $model --precision $precision --set B=$batch,$settings"
+    done
+done >"$stage/models/list-larger" <<END
+gpt2-355m bf16 16,218,227 gpt2 L=24,H=16,C=1024
+gpt2-774m bf16 16,110,115 gpt2 L=36,H=20,C=1280
+llama-1b bf16 8,46,48 llama $llama_1b
+gpt2-355m fp32 16,128,133 gpt2 L=24,H=16,C=1024
+gpt2-774m fp32 16,66,69 gpt2 L=36,H=20,C=1280
+END
+# Models of other kinds, to be trained beside PyTorch: a Llama of 153 million weights, and the perceptron.
+for precision in fp32 fp32-strict tf32 bf16; do
+    echo "train/llama-$precision-16 llama --precision $precision --set B=16,WARMUP=10,STEPS=200"
+    echo "train/mlp-$precision-8 mlp --precision $precision"
+done >"$stage/models/list-train"
 cp examples/*.blu bench/device/models.sh "$stage/models/"
-mkdir -p build/device.models/lean "$stage/models/lean"
-sh bench/device/models.sh build/bluc examples "$stage/models/list" build/device.models 2 "$ARCH"
+mkdir -p "$stage/models/lean" "$stage/models/larger" "$stage/models/train"
+rm -rf build/device.models
+cp -r "$stage/models" build/device.models
+{
+    cat "$stage/models/list" "$stage/models/list-train"
+    grep -E -e '-(8|16) ' "$stage/models/list-larger" # other batches differ little
+} >build/device.models/all
+sh bench/device/models.sh build/bluc examples build/device.models/all build/device.models 2 "$ARCH"
 rm -r build/device.models
 
 # The standard library's own text, about two million tokens; of other files, what is held out.
@@ -51,6 +75,7 @@ build/batches -data "$stage/models/held.bin" -o "$stage/models/held.u16" -eval -
 echo "--steps $CURVES_STEPS --batch $CURVES_BATCH --tokens $CURVES_TOKENS --val-batches 64" >"$stage/models/curves"
 # Bytes of text, for the small models.
 build/blurun data prepare README.md -o "$stage/models/small.bin" --tokenizer byte
+build/batches -data "$stage/models/small.bin" -o "$stage/models/small.u16" -seed 7 -vocabulary 256 -batch 8 -tokens 64 -steps 50
 
 cp bench/gpt2/*.py "$stage/bench/"
 cp bench/cluster/*.py "$stage/bench/cluster/"

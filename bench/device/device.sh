@@ -3,19 +3,20 @@
 #
 #   bash build/device/device.sh [PART...]
 #
-# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves, which take one GPU;
-# gpt2 is four of them, all but the last. For several GPUs: cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints
-# cluster-context cluster-dryrun; cluster is all of these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in
-# seconds, given with it if need be (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to
-# device-results; of parts for several GPUs into one archive there, $OUT/cluster.tgz. Needs python3 with PyTorch and, for the sanitizer, compute-sanitizer.
+# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves
+# train-models gpt2-larger, which take one GPU (the last takes all that there are); gpt2 is five of them: gpt2-start to gpt2-numbers. For
+# several GPUs: cluster-exchange cluster-buckets cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context cluster-dryrun; cluster is all of
+# these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in seconds, given with it if need be
+# (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to device-results; of parts for several GPUs
+# into one archive there, $OUT/cluster.tgz. Needs python3 with PyTorch and, for the sanitizer, compute-sanitizer.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 begun=$SECONDS
 : "${DEVICE_LIMIT:=570}" "${OUT:=device-results}"
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves"
-cluster="cluster-exchange cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
+one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves train-models gpt2-larger"
+cluster="cluster-exchange cluster-buckets cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
 usage() {
     echo "device.sh: no part $1; there are: $one $cluster cluster-dryrun" >&2
@@ -26,6 +27,7 @@ usage() {
 
 # The archive is unpacked, and the models in it are compiled, once for each that there is. Parts for several GPUs compile their own.
 root=/tmp/blutrain-device-$(sha256sum "$here/bundle.tar.gz" | cut -c 1-16)
+exec 9>"$root.lock" && flock 9 # another of these may run beside this one
 if [ ! -f "$root/.unpacked" ]; then
     rm -rf "$root" && mkdir -p "$root" && tar -C "$root" -xzf "$here/bundle.tar.gz" && touch "$root/.unpacked" || exit 1
 fi
@@ -34,11 +36,16 @@ for ptxas in "$(command -v ptxas)" /usr/local/cuda*/bin/ptxas "$(dirname "$(comm
     [ -x "$ptxas" ] && break
 done
 echo "assembler: ${ptxas:-that of the driver}"
-if [ ! -f "$root/.whole" ] && [[ " $*" =~ \ [^c] ]]; then # a part that is neither check nor one of cluster
+uses=0 # models that are for several parts
+for choice in "$@"; do
+    case ${choice%%=*} in check | cluster* | gpt2-larger | train-models) ;; *) uses=1 ;; esac
+done
+if [ ! -f "$root/.whole" ] && [ $uses = 1 ]; then
     from=$SECONDS
     sh "$root/models/models.sh" "$root/bin/bluc" "$root/models" "$root/models/list" "$root/models" "$(nproc)" "$(cat "$root/arch")" "$ptxas" && touch "$root/.whole" || exit 1
     echo "models compiled in $((SECONDS - from)) s"
 fi
+exec 9>&-
 cd "$root" || exit 1
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 models=$root/models blurun=$root/bin/blurun work=$root/results-cluster
@@ -98,7 +105,7 @@ part_verify() { # every kernel and function of small models, and the same bits t
     [ $failed = 0 ]
 }
 
-part_sanitizer() {
+part_sanitizer() { # a precision's tools one after the other, the precisions beside each other
     local failed=0 tool precision
     if ! command -v compute-sanitizer >/dev/null; then
         echo "no compute-sanitizer on this machine"
@@ -106,7 +113,14 @@ part_sanitizer() {
     fi
     for precision in bf16 fp32 tf32 fp32-strict; do
         for tool in memcheck racecheck initcheck synccheck; do
-            if small $precision 2 compute-sanitizer --tool $tool --error-exitcode 9 >"$OUT/sanitizer-$tool-$precision.log" 2>&1; then
+            small $precision 2 compute-sanitizer --tool $tool --error-exitcode 9 >"$OUT/sanitizer-$tool-$precision.log" 2>&1
+            echo $? >"$OUT/sanitizer-$tool-$precision.status"
+        done &
+    done
+    wait
+    for precision in bf16 fp32 tf32 fp32-strict; do
+        for tool in memcheck racecheck initcheck synccheck; do
+            if [ "$(cat "$OUT/sanitizer-$tool-$precision.status")" = 0 ]; then
                 echo "$tool $precision: clean"
             else
                 echo "$tool $precision: FAILED: $(grep -E 'ERROR SUMMARY|=========.*(error|hazard|Invalid|Uninit)' "$OUT/sanitizer-$tool-$precision.log" | tail -n 2 | tr '\n' ' ')"
@@ -138,6 +152,34 @@ part_gpt2-curves() {
         $(cat "$models/curves") $CURVES_FLAGS
 }
 
+part_gpt2-larger() {
+    compiled larger || return 1
+    python3 "$root/bench/larger.py" --blurun "$blurun" --artifacts "$models/larger" --json "$OUT/gpt2-larger.json" --limit $(($1 - 20))
+}
+part_train-models() { # two models beside each other, since the perceptron's steps are mostly launches
+    compiled train || return 1
+    local failed=0 other
+    beside() { # the model, and what it is trained with
+        local model=$1
+        shift
+        python3 "$root/bench/bench.py" --blurun "$blurun" --artifacts "$models/train" --parts gradients,train --perturbed 2 --limit $((limit - 20)) --model "$model" --json "$OUT/train-$model.json" "$@"
+    }
+    limit=$1 beside mlp --batches 8 --tokens 64 --vocabulary 256 --data ../small.bin --windows ../small.u16 >"$OUT/train-mlp.log" 2>&1 &
+    other=$!
+    limit=$1 beside llama --batches 16 --train-steps 30 --data ../tokens.bin --windows ../batches.u16 \
+        --size '{"layers": 12, "heads": 12, "groups": 4, "channels": 768, "inner": 2048}' || failed=1
+    wait $other || failed=1
+    cat "$OUT/train-mlp.log"
+    return $failed
+}
+
+compiled() { # the models of a part that has a list of its own
+    [ -f "$models/$1/.whole" ] && return
+    local from=$SECONDS
+    sh "$models/models.sh" "$root/bin/bluc" "$models" "$models/list-$1" "$models" "$(nproc)" "$(cat "$root/arch")" "$ptxas" && touch "$models/$1/.whole" || return 1
+    echo "models compiled in $((SECONDS - from)) s"
+}
+
 several() { # whether there are several GPUs
     [ "$gpus" -ge 2 ] && return
     echo "needs 2 GPUs, this machine has $gpus"
@@ -150,6 +192,7 @@ cluster() { # the part, seconds
         --arch "$(cat "$root/arch")" --limit $(($2 - 8)) $CLUSTER_FLAGS "$1"
 }
 part_cluster-exchange() { cluster exchange "$1"; }
+part_cluster-buckets() { cluster buckets "$1"; }
 part_cluster-data() { cluster data "$1"; }
 part_cluster-context() { cluster context "$1"; }
 part_cluster-checkpoints() { cluster checkpoints "$1"; }
@@ -178,7 +221,10 @@ limit_of() {
     gpt2-lean) echo 60 ;;
     gpt2-numbers) echo 300 ;;
     gpt2-curves) echo 220 ;;
+    train-models) echo 180 ;;
+    gpt2-larger) echo 220 ;;
     cluster-exchange) echo 70 ;;
+    cluster-buckets) echo 90 ;;
     cluster-data) echo 270 ;;
     cluster-death) echo 40 ;;
     cluster-resume) echo 45 ;;
@@ -211,7 +257,7 @@ for choice in "$@"; do
             echo "no time left" >"$log"
             status="no time"
         else
-            export -f "part_$part" small gpt2 several cluster
+            export -f "part_$part" small gpt2 compiled several cluster
             export models blurun root OUT gpus ptxas work CLUSTER_FLAGS CURVES_FLAGS
             timeout -k 10 "$limit" bash -c "part_$part $limit" >"$log" 2>&1
             case $? in

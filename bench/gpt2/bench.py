@@ -1,9 +1,10 @@
-"""Trains GPT-2 with PyTorch and with blurun side by side, on one GPU, and prints both.
+"""Trains GPT-2, or another model of the examples, with PyTorch and with blurun side by side, on one GPU, and prints both.
 
     python3 bench/gpt2/bench.py --blurun bin/blurun --artifacts DIR --json FILE [--parts start,time,gradients,train]
 
 DIR holds gpt2-PRECISION-B.blx for every precision and batch, tokens.bin (a token file) and batches.u16 (the windows that
 blurun's loader gives in the first steps of seed 7: `go run ./bench/gpt2 --help`). `make device-bundle` makes all of it.
+--model has the same done with another of the examples, --size says its size, --data and --windows which files it trains on.
 
   start      seconds from starting a process to its first finished step, with empty caches and with full ones
   time       tokens a second and the device's memory in use, each variant in every round, in turn
@@ -40,13 +41,13 @@ def first_gpu():
 class Memory:
     """The device's memory in use, as the driver says."""
 
-    def __init__(self):
+    def __init__(self, gpu=None):
         self.handle = None
         try:
             import pynvml
 
             pynvml.nvmlInit()
-            self.nvml, self.handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(first_gpu())
+            self.nvml, self.handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(first_gpu() if gpu is None else gpu)
         except Exception as e:  # whatever is wrong with the library, there are no figures then
             print(f"memory is not measured: {e}", file=sys.stderr)
 
@@ -85,7 +86,7 @@ class Peer:
     """A process with PyTorch."""
 
     def __init__(self, env, before=0):
-        self.before, self.failures = before, 0  # bytes in use before it came; questions that it failed at
+        self.before, self.failures, self.failure = before, 0, None  # bytes in use before it came; questions that it failed at, and why at the last
         self.process = subprocess.Popen([sys.executable, os.path.join(here, "peer.py"), "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         self.about = self.ask(do="hello")
 
@@ -98,7 +99,7 @@ class Peer:
         answer = json.loads(line)
         if "failure" in answer:
             print(f"PyTorch: {question['do']} {question.get('precision', '')}: {answer['failure']}", file=sys.stderr)
-            self.failures += 1
+            self.failures, self.failure = self.failures + 1, answer["failure"][:300]
             return None
         return answer
 
@@ -118,7 +119,7 @@ class Bench:
         return {**os.environ, "XDG_CACHE_HOME": at, "CUDA_CACHE_PATH": at + "/cuda", "TORCHINDUCTOR_CACHE_DIR": at + "/inductor", "TRITON_CACHE_DIR": at + "/triton"}
 
     def artifact(self, precision, batch):
-        return os.path.join(self.o.artifacts, f"gpt2-{precision}-{batch}.blx")
+        return os.path.join(self.o.artifacts, f"{self.o.model}-{precision}-{batch}.blx")
 
     def torch(self):
         if not self.peer:
@@ -161,7 +162,7 @@ class Bench:
         variants += [("torch", p, m) for m in self.o.modes for p in ("fp32", "bf16") if p in self.o.precisions]
         for who, precision, mode in variants:
             if who == "blurun":
-                command = [self.o.blurun, "train", self.artifact(precision, batch), "--data", os.path.join(self.o.artifacts, "tokens.bin"), "--steps", "1", "--json"]
+                command = [self.o.blurun, "train", self.artifact(precision, batch), "--data", os.path.join(self.o.artifacts, self.o.data), "--steps", "1", "--json"]
             else:
                 command = [sys.executable, os.path.join(here, "peer.py"), "--first", json.dumps({"precision": precision, "mode": mode, "batch": batch, **self.shape()})]
             if self.late():
@@ -233,7 +234,7 @@ class Bench:
             self.say(text)
 
     def shape(self):
-        return {"size": self.o.size, "vocabulary": self.o.vocabulary, "tokens": self.o.tokens}
+        return {"model": self.o.model, "size": self.o.size, "vocabulary": self.o.vocabulary, "tokens": self.o.tokens}
 
     # gradients
 
@@ -264,7 +265,7 @@ class Bench:
     def train(self):
         """All go on from the first step of blurun's fp32-strict: the same weights and optimizer state."""
         batch, steps, first = self.o.batches[0], self.o.train_steps, "fp32-strict"
-        tokens = os.path.join(self.o.artifacts, "tokens.bin")
+        tokens = os.path.join(self.o.artifacts, self.o.data)
         start = os.path.join(self.folder, "start")
         flags = ["--data", tokens, "--seed", "7", "--json", "--val-every", "0"]
         if self.blurun("train", self.artifact(first, batch), *flags, "--steps", "1", "--checkpoint-dir", start) is None:
@@ -282,9 +283,9 @@ class Bench:
         if not rates:
             return
         step = os.path.join(start, "step-00000001")
-        question = dict(do="continue", step=1, steps=steps, batch=batch, lr=[rates.get(i + 1, 0) for i in range(steps)], batches=os.path.join(self.o.artifacts, "batches.u16"),
+        question = dict(do="continue", step=1, steps=steps, batch=batch, lr=[rates.get(i + 1, 0) for i in range(steps)], batches=os.path.join(self.o.artifacts, self.o.windows),
                         checkpoint=[os.path.join(step, f) for f in sorted(os.listdir(step)) if f.endswith(".safetensors")], **self.shape())
-        torch = {(p, n): self.torch().ask(**question, precision=p, perturb=n) for p, n in [("fp32", 0), ("fp32", 1), ("fp32", 2), ("fp32", 3), ("tf32", 0), ("bf16", 0)]}
+        torch = {(p, n): self.torch().ask(**question, precision=p, perturb=n) for p, n in [("fp32", 0), ("tf32", 0), ("bf16", 0)] + [("fp32", i + 1) for i in range(self.o.perturbed)]}
         torch = {k: v["losses"] for k, v in torch.items() if v}
         base = torch.get(("fp32", 0))
         if not base:
@@ -296,10 +297,10 @@ class Bench:
         for precision, losses in runs.items():
             limit = {"fp32": close, "fp32-strict": close, "tf32": 1e-3, "bf16": 1e-2}[precision]
             d = relative(losses)
-            self.failures += not d <= limit
+            self.failures += not d <= limit or not losses[-1] < losses[0]
             self.keep("train", {"precision": precision, "losses": losses, "difference": d, "limit": limit})
             other = torch.get((counterpart[precision], 0))
-            self.say(f"{precision:14} {d:.1e} of {limit:.1e}{'' if d <= limit else ' BEYOND'}; torch {counterpart[precision]} {relative(other) if other else math.nan:.1e}; last loss {losses[-1]:.4f}")
+            self.say(f"{precision:14} {d:.1e} of {limit:.1e}{'' if d <= limit else ' BEYOND'}; torch {counterpart[precision]} {relative(other) if other else math.nan:.1e}; from {losses[0]:.4f} to {losses[-1]:.4f}{'' if losses[-1] < losses[0] else ' NOT FALLING'}")
         for (p, n), losses in torch.items():
             self.keep("train", {"torch": p, "perturbed": n, "losses": losses})
 
@@ -317,6 +318,10 @@ def main():
     ap.add_argument("--limit", type=float, default=math.inf, help="seconds after which nothing more is begun")
     ap.add_argument("--steps", type=int, default=10, help="timed in a round, after four that aren't")
     ap.add_argument("--train-steps", type=int, default=50)
+    ap.add_argument("--perturbed", type=int, default=3, help="runs of PyTorch from weights moved by a rounding")
+    ap.add_argument("--model", default="gpt2", choices=["gpt2", "llama", "mlp"])
+    ap.add_argument("--data", default="tokens.bin", help="token file in the folder of artifacts")
+    ap.add_argument("--windows", default="batches.u16", help="what blurun's loader gives of it, there too")
     ap.add_argument("--tokens", type=int, default=1024)
     ap.add_argument("--vocabulary", type=int, default=50257)
     ap.add_argument("--size", type=json.loads, default={}, help="of the network in PyTorch, where it isn't 124M")

@@ -43,17 +43,16 @@ class GPT2(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1).long(), reduction=reduction)
 
 
-def blu_name(name):
-    """h.0.ln1.weight is h.0.ln1_g in the .blu file, h.0.fc.bias is h.0.fc_b."""
-    owner, kind = name.rsplit(".", 1)
-    if owner in ("wte", "wpe"):
-        return owner
-    norm = owner.rsplit(".", 1)[-1].startswith("ln")
-    return owner + {"weight": "_g" if norm else "_w", "bias": "_b"}[kind]
-
-
 def weights(model):
-    return {blu_name(name): p for name, p in model.named_parameters()}
+    """Parameters by the names that .blu files have for them: h.0.ln1_g, h.0.fc_b, wte. A parameter that no layer of PyTorch owns has its own name."""
+    named = {}
+    for owner, module in model.named_modules():
+        suffix = {nn.Embedding: {"weight": ""}, nn.Linear: {"weight": "_w", "bias": "_b"}}.get(type(module), {})
+        if isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
+            suffix = {"weight": "_g", "bias": "_b"}
+        for name, p in module.named_parameters(recurse=False):
+            named[owner + suffix[name] if name in suffix else name] = p
+    return named
 
 
 def load(model, tensors):
@@ -68,11 +67,12 @@ def load(model, tensors):
 
 
 def optimizer(model, lr):
-    """AdamW as examples/gpt2.blu has it: weights of two dimensions decay."""
+    """AdamW as the examples have it: weights of two dimensions and more decay."""
+    recipe = {"betas": (0.9, 0.95), "weight_decay": 0.1, **getattr(model, "recipe", {})}
     decays = [p for p in model.parameters() if p.dim() >= 2]
     others = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), eps=1e-8, fused=next(model.parameters()).is_cuda)
+    groups = [{"params": decays, "weight_decay": recipe["weight_decay"]}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=lr, betas=recipe["betas"], eps=1e-8, fused=next(model.parameters()).is_cuda)
 
 
 def precision(name):

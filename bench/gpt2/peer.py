@@ -9,6 +9,8 @@ import time
 import torch
 from safetensors.torch import load_file, save_file
 
+import llama
+import mlp
 import model as gpt2
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -25,51 +27,130 @@ def clean():
         torch.cuda.empty_cache()
 
 
-def network(size, vocabulary):
-    return gpt2.GPT2(vocabulary=vocabulary, **size).to(device)
+models = {"gpt2": gpt2.GPT2, "llama": llama.Llama, "mlp": mlp.MLP}
+
+
+def network(q, multiple=1):
+    """The model that is asked for, its vocabulary padded to a multiple of that many."""
+    with torch.device(device):
+        return models[q.get("model", "gpt2")](vocabulary=-(-q.get("vocabulary", 50257) // multiple) * multiple, **q.get("size", {}))
 
 
 class Steps:
     """Whole steps of training on random tokens. The vocabulary is padded to a multiple of 128, as is usual."""
 
-    def __init__(self, q):
+    def __init__(self, q, backend="inductor"):
         torch.manual_seed(0)
         self.cast = gpt2.precision(q["precision"])
-        size = q.get("size", {})
-        vocabulary = q.get("vocabulary", 50257)
-        self.model = network(size, -(-vocabulary // 128) * 128)
-        self.call = torch.compile(self.model) if q["mode"] == "compile" else self.model
+        self.q, self.model = q, network(q, 128)
+        self.call = torch.compile(self.model, backend=backend) if q["mode"] == "compile" else self.model
         self.optimizer = gpt2.optimizer(self.model, 1e-4)
-        shape = (q["batch"], q.get("tokens", 1024))
-        self.tokens, self.targets = (torch.randint(0, vocabulary, shape, device=device) for _ in range(2))
+        self.inputs(q["batch"])
+
+    def inputs(self, batch):
+        shape = (batch, self.q.get("tokens", 1024))
+        self.tokens, self.targets = (torch.randint(0, self.q.get("vocabulary", 50257), shape, device=device) for _ in range(2))
+
+    def any_batch(self, backend="inductor"):
+        """From now on the compiled step is one for any number of rows."""
+        torch._dynamo.reset()
+        self.call = torch.compile(self.model, backend=backend)
+        for t in (self.tokens, self.targets):
+            torch._dynamo.mark_dynamic(t, 0)
+
+    def loss(self):
+        with self.cast:
+            return self.call(self.tokens, self.targets)
 
     def step(self):
-        with self.cast:
-            loss = self.call(self.tokens, self.targets)
+        loss = self.loss()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, foreach=True)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return loss
+        return loss.detach()
+
+    def times(self, warm, steps):
+        """Milliseconds of steps, after one more than warm that aren't timed."""
+        loss, millis = self.step().item(), []
+        for i in range(warm + steps):
+            synchronize()
+            begun = time.time()
+            self.step()
+            synchronize()
+            if i >= warm:
+                millis.append(1e3 * (time.time() - begun))
+        return loss, millis
 
 
 def timed(q):
     torch._dynamo.reset()
+    clean()
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     steps = Steps(q)
     begun = time.time()
     loss = steps.step().item()
     first = time.time() - begun
-    for _ in range(3):
-        steps.step()
-    millis = []
-    for _ in range(q["steps"]):
-        synchronize()
-        begun = time.time()
-        steps.step()
-        synchronize()
-        millis.append(1e3 * (time.time() - begun))
+    _, millis = steps.times(q.get("warm", 3) - 1, q["steps"])
     reserved = torch.cuda.max_memory_reserved() if device == "cuda" else 0
     return {"step_ms": millis, "first_step_s": first, "loss": loss, "reserved_bytes": reserved}
+
+
+class Compiled(Exception):
+    """All is compiled that was to be."""
+
+
+def compiled(q):
+    """Fills the caches with the code of a step of this batch, or of any; nothing is run."""
+    from torch._inductor.compile_fx import compile_fx
+
+    def backend(graph, inputs):
+        compile_fx(graph, inputs)
+        raise Compiled
+
+    begun = time.time()
+    steps = Steps(q, backend)
+    if q["any"]:
+        steps.any_batch(backend)
+    try:
+        steps.loss()
+    except Exception as e:
+        if not isinstance(e, Compiled) and "Compiled" not in str(e):
+            raise
+    return {"seconds": time.time() - begun}
+
+
+def largest(q):
+    """Times steps of the largest batch that fits. Memory says what to try after a step of the batch in question; then each try is a little smaller."""
+    torch._dynamo.reset()
+    clean()
+    torch.cuda.reset_peak_memory_stats()
+    steps = Steps(q)
+    steps.any_batch()
+    fixed = 12 * sum(p.numel() for p in steps.model.parameters())  # weights and AdamW's state: gradients are not there yet when memory is fullest
+    guess, tried = q["batch"], []
+    begun = time.time()
+    try:
+        steps.step()
+        steps.step()
+        free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved()
+        guess = int(1.02 * (free - fixed) / (torch.cuda.max_memory_allocated() - fixed) * q["batch"])
+    except torch.OutOfMemoryError:
+        tried.append(q["batch"])
+    first = time.time() - begun
+    for batch in range(guess, guess // 2, -max(1, guess // 50)):
+        if batch in tried:
+            continue
+        steps.optimizer.zero_grad(set_to_none=True)
+        clean()
+        steps.inputs(batch)
+        try:
+            loss, millis = steps.times(0, q["steps"])
+            return {"batch": batch, "step_ms": millis, "loss": loss, "too_large": tried, "first_step_s": first, "reserved_bytes": torch.cuda.max_memory_reserved()}
+        except torch.OutOfMemoryError:
+            tried.append(batch)
+    raise RuntimeError(f"out of memory with each batch of {tried}")
 
 
 def relative(got, want):
@@ -92,7 +173,7 @@ def gradients(net, tokens, targets, cast, rows):
 def anchors(q):
     """Random weights and tokens to files; the loss and gradients in float64; how far float32, tf32 and bf16 are off."""
     torch.manual_seed(q["seed"])
-    net = network(q.get("size", {}), q["vocabulary"])
+    net = network(q)
     with torch.no_grad():  # biases and gains as they may be after a while, so that every gradient says something
         for name, p in net.named_parameters():
             if p.dim() == 1:
@@ -105,7 +186,7 @@ def anchors(q):
     results = {}
     for name in ("fp32", "tf32", "bf16"):
         results[name] = gradients(net, tokens, targets, gpt2.precision(name), q["batch"])
-    wide = network(q.get("size", {}), q["vocabulary"]).double()
+    wide = network(q).double()
     wide.load_state_dict({k: v.double() for k, v in net.state_dict().items()})
     loss, exact = gradients(wide, tokens, targets, gpt2.precision("fp32"), q["rows"])
     save_file({**{name: g.cpu().contiguous() for name, g in exact.items()}, "loss": torch.tensor([loss], dtype=torch.float64)}, q["exact"])
@@ -141,12 +222,11 @@ def validation(net, held, rows, cast):
 
 def continued(q):
     """Goes on with a run from its weights and optimizer state, on the batches of a file; validates every so many steps, and after the last."""
-    size, vocabulary = q.get("size", {}), q["vocabulary"]
     state = {}
     for file in q["checkpoint"]:
         state.update(load_file(file, device))
     cast = gpt2.precision(q["precision"])
-    net = network(size, vocabulary)
+    net = network(q)
     gpt2.load(net, state)
     if q.get("perturb"):
         torch.manual_seed(q["perturb"])
@@ -187,7 +267,7 @@ def serve():
     for line in sys.stdin:
         q = json.loads(line)
         try:
-            answer = {"time": timed, "anchors": anchors, "compare": compare, "continue": continued, "hello": lambda q: {"torch": torch.__version__, "device": device}}[q["do"]](q)
+            answer = {"time": timed, "compile": compiled, "largest": largest, "anchors": anchors, "compare": compare, "continue": continued, "hello": lambda q: {"torch": torch.__version__, "device": device}}[q["do"]](q)
         except (RuntimeError, KeyError, OSError) as e:
             answer = {"failure": f"{type(e).__name__}: {e}"}
         clean()
