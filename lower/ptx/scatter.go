@@ -17,6 +17,7 @@ import (
 const (
 	scatterThreads = 512  // of a block: two of them are on a multiprocessor, of which one computes while the other waits
 	scatterEach    = 32   // indices of a chunk that a thread looks at, one after the other
+	scatterLooks   = 16   // of them, those that are on their way together
 	scatterAhead   = 4    // rows that are on their way to a warp together
 	scatterGroups  = 8    // rows of the table that a warp has
 	scatterRows    = 4096 // more than a range has
@@ -160,58 +161,74 @@ func (s *scatter) read(r *reference, row, when *ir.Value) (xs []*ir.Value) {
 }
 
 // write writes down which of a chunk's indices name rows of the range, and gives their number. A thread looks at several
-// that follow each other; where it writes is the number of those that threads before it have found.
+// that follow each other, twice: where it writes is the number of those that threads before it have found.
 func (s *scatter) write(at *ir.Value) (total *ir.Value) {
 	l, b := s.l, s.l.b
 	mine := b.MulI(b.Special("tid.x"), scatterEach)
-	position := b.Add(at, mine)
-	values, there := s.indices(position)
-	s.check(position, values, there)
-	own := func(k int) (row, is *ir.Value) {
-		row = b.Sub(values[k], s.first)
-		return row, l.both(b.Compare("lo", row, s.limit), there[k])
-	}
-	count := b.I32(0)
-	for k := range values {
-		_, is := own(k)
-		count = b.Add(count, b.Select(is, b.I32(1), b.I32(0)))
-	}
+	count := s.look(at, mine, b.I32(0), func(_, _, own, count *ir.Value) *ir.Value {
+		return b.Add(count, b.Select(own, b.I32(1), b.I32(0)))
+	}, true)
 	before, total := s.before(count)
-	to := b.Add(s.list, b.MulI(before, 4))
-	for k := range values {
-		row, is := own(k) // once more: there are too many to be kept
-		b.Store(to, b.Add(b.MulI(b.AddI(mine, k), scatterRows), row), ptx.Access{Space: "shared", If: is})
-		to = b.Add(to, b.Select(is, b.I32(4), b.I32(0)))
-	}
+	s.look(at, mine, b.Add(s.list, b.MulI(before, 4)), func(position, row, own, to *ir.Value) *ir.Value {
+		b.Store(to, b.Add(b.MulI(position, scatterRows), row), ptx.Access{Space: "shared", If: own})
+		return b.Add(to, b.Select(own, b.I32(4), b.I32(0)))
+	}, false)
 	l.sync()
 	return total
 }
 
-// indices reads those that a thread looks at, 4 at a time where they lie so, and says which are there; nil: all.
-func (s *scatter) indices(position *ir.Value) (values, there []*ir.Value) {
+// look goes over a thread's indices of a chunk and calls f for each: with its position in the chunk, the row of the range that
+// it names, whether it names one, and what f gave before. The first of those that name no row of the table is recorded, if it
+// is to be, by the blocks of the table's first rows.
+func (s *scatter) look(at, mine, x *ir.Value, f func(position, row, own, x *ir.Value) *ir.Value, record bool) *ir.Value {
+	b := s.l.b
+	return b.For(b.I32(0), b.I32(scatterEach), b.I32(scatterLooks), true, []*ir.Value{x}, func(k *ir.Value, xs []*ir.Value) []*ir.Value {
+		first := b.Add(mine, k)
+		values := s.indices(b.Add(at, first))
+		if record {
+			s.check(b.Add(at, first), values)
+		}
+		x := xs[0]
+		for i, v := range values {
+			row := b.Sub(v, s.first)
+			x = f(b.AddI(first, i), row, b.Compare("lo", row, s.limit), x)
+		}
+		return []*ir.Value{x}
+	})[0]
+}
+
+// indices reads some from a position on, 4 at a time where they lie so; -1 stands for those that are not there.
+func (s *scatter) indices(position *ir.Value) (values []*ir.Value) {
 	l, b := s.l, s.l.b
 	n, stride, each := int(s.x.shape[0]), int(s.idx.strides[0]*4), 1
 	if stride == 4 && n%4 == 0 && s.idx.align%16 == 0 {
 		each = 4
 	}
 	from := b.MulWide(position, stride, l.base(s.idx))
-	for k := 0; k < scatterEach; k += each {
-		var is *ir.Value
-		if n%scatterChunk != 0 {
-			is = b.Compare("lt", b.AddI(position, k), b.I32(n))
+	for k := 0; k < scatterLooks; k += each {
+		there := s.isThere(position, k)
+		for _, v := range b.Scalars(b.Load(from, l.c.I32(), each, ptx.Access{Space: "global", Offset: k * stride, If: there})) {
+			values = append(values, l.choose(there, v, b.I32(-1)))
 		}
-		values = append(values, b.Scalars(b.Load(from, l.c.I32(), each, ptx.Access{Space: "global", Offset: k * stride, If: is}))...)
-		there = append(there, slices.Repeat([]*ir.Value{is}, each)...)
 	}
-	return values, there
+	return values
 }
 
-// check records the first of the indices that name no row of the table: the blocks of its first rows do.
-func (s *scatter) check(position *ir.Value, values, there []*ir.Value) {
+// isThere says whether there is an index k behind a position; nil: there is.
+func (s *scatter) isThere(position *ir.Value, k int) *ir.Value {
+	n := int(s.x.shape[0])
+	if n%scatterChunk == 0 {
+		return nil
+	}
+	return s.l.b.Compare("lt", s.l.b.AddI(position, k), s.l.b.I32(n))
+}
+
+// check records the first of the indices from a position on that name no row of the table.
+func (s *scatter) check(position *ir.Value, values []*ir.Value) {
 	l, b := s.l, s.l.b
 	b.If(b.Compare("eq", s.first, b.I32(0)), true, func() {
 		for k, v := range values {
-			bad := l.both(l.outside(v, s.out.shape[0]), there[k])
+			bad := l.both(l.outside(v, s.out.shape[0]), s.isThere(position, k))
 			b.ReduceMin(l.errorsAt, b.Join(v, b.AddI(position, k)), s.errorsAt, bad)
 		}
 	}, nil)
