@@ -5,6 +5,7 @@ package artifact
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,13 +37,20 @@ type Manifest struct {
 	Precision string             `json:"precision"`        // fp32, fp32-strict, tf32, bf16
 	Model     string             `json:"model"`            // the model's name in its source
 	Args      map[string]float64 `json:"args"`             // the model's arguments
-	Tuning    string             `json:"tuning,omitempty"` // SHA-256 of the tuning table used
+	Tuning    *Tuning            `json:"tuning,omitempty"` // nil where no measured choice decided anything
 	Train     *Train             `json:"train,omitempty"`  // nil when the source has no train block
 	Mesh      *Mesh              `json:"mesh,omitempty"`   // nil when the program runs on one rank
 	States    []State            `json:"states"`
 	Functions []Function         `json:"functions"`
 	Memory    Memory             `json:"memory"`
 	Files     []FileInfo         `json:"files"` // all but the manifest, by name; filled in by Encode
+}
+
+// Tuning is the table of measured choices that a program was compiled with (package formats/tuning).
+type Tuning struct {
+	SHA256 string `json:"sha256"` // of the table's file
+	Found  int    `json:"found"`  // choices that are the table's
+	Keys   int    `json:"keys"`   // choices that there were
 }
 
 // Train is the train block of the model.
@@ -185,6 +193,9 @@ func (m *Manifest) Check() error {
 	}
 	if m.Target == "" || m.Model == "" {
 		return errors.New("target or model is empty")
+	}
+	if t := m.Tuning; t != nil && (len(t.SHA256) != 2*sha256.Size || t.Found < 0 || t.Found > t.Keys) {
+		return fmt.Errorf("tuning: %d of %d choices of table %q", t.Found, t.Keys, clip(t.SHA256))
 	}
 	names := map[string]bool{}
 	if err := m.checkMesh(); err != nil {

@@ -142,6 +142,20 @@ func (a Attention) Best(kernel AttentionKernel, d Device) (Attention, error) {
 	return a, err
 }
 
+// Fitting is Best for each of a kernel's blocks that fits a device, in their order.
+func (a Attention) Fitting(kernel AttentionKernel, d Device) []Attention {
+	return a.fitting(a.Blocks(kernel), func(a Attention) error { return a.check(kernel, d) })
+}
+
+func (a Attention) fitting(blocks []AttentionBlock, check func(Attention) error) (all []Attention) {
+	for _, a.Block = range blocks {
+		if check(a) == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // check is Check of one kernel.
 func (a Attention) check(kernel AttentionKernel, d Device) error {
 	if err := a.Check(d); err != nil || a.Block.Consumers == 0 {

@@ -44,6 +44,11 @@ func (a Attention) SIMTBest(kernel AttentionKernel, d Device) (Attention, error)
 	return a, err
 }
 
+// SIMTFitting is Fitting for the kernels on float32 units.
+func (a Attention) SIMTFitting(kernel AttentionKernel, d Device) []Attention {
+	return a.fitting(a.SIMTBlocks(kernel), func(a Attention) error { return a.checkSIMT(kernel, d) })
+}
+
 func (a Attention) checkSIMT(kernel AttentionKernel, d Device) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("attention %s %dx%dx%dx%d: "+format, append([]any{a.Precision, a.Batch, a.Heads, a.Queries, a.Features}, args...)...)

@@ -19,6 +19,29 @@ const mostParts = 16
 // the product can't be made at all: Explain says why.
 func Candidates(g Gemm, d Device) []Gemm {
 	var all []Gemm
+	for _, fit := range splits(g, d) {
+		byCost(fit, d)
+		all = append(all, fit[:min(len(fit), 2)]...)
+	}
+	byCost(all, d)
+	return all
+}
+
+// Find is the kernel that a choice, made by Gemm.Choice earlier, stands for: one of a tile shape that Candidates tries, with any number
+// of parts of K. ok is false where it is none of these.
+func Find(g Gemm, d Device, choice string) (found Gemm, ok bool) {
+	for _, fit := range splits(g, d) {
+		for _, t := range fit {
+			if t.Choice() == choice {
+				return t, true
+			}
+		}
+	}
+	return g, false
+}
+
+// splits is, for each tile shape, the numbers of parts of K with which it can be built.
+func splits(g Gemm, d Device) (all [][]Gemm) {
 	for _, t := range tilings(g, d) {
 		var fit []Gemm
 		least := 1
@@ -30,10 +53,8 @@ func Candidates(g Gemm, d Device) []Gemm {
 				fit = append(fit, t)
 			}
 		}
-		byCost(fit, d)
-		all = append(all, fit[:min(len(fit), 2)]...)
+		all = append(all, fit)
 	}
-	byCost(all, d)
 	return all
 }
 

@@ -9,6 +9,7 @@ import (
 // store.
 type Epilogue struct {
 	Key    string   // tells epilogues apart in kernel names
+	Kind   string   // says in a product's Key what it reads, computes and writes
 	Params []string // pointers that the kernel gets for it
 	// Fetch reads what is read where results are stored, so that it is on its way before the first one is; nil: nothing is
 	// read. Reads is how many registers it takes for each element of a point.

@@ -59,6 +59,10 @@ func (c *compilation) checkLate(next int) error {
 	if c.Sharding.given() && next > shards {
 		return optionErrorf("%s is past the phase %s, in which programs are sharded", c.file, c.phases[shards].Name)
 	}
+	lowers := slices.IndexFunc(c.phases, func(p Phase) bool { return strings.Contains(p.Passes, "$TUNING") })
+	if (c.Tuning != "" || c.Candidates != 0) && next > lowers {
+		return optionErrorf("%s is past the phase %s, in which kernels are chosen", c.file, c.phases[lowers].Name)
+	}
 	return nil
 }
 
@@ -104,6 +108,9 @@ func (c *compilation) checkNames() error {
 	c.phases = phasesOf(c.Target)
 	if c.CompileTo != "" && c.index(c.CompileTo) < 0 {
 		return c.noPhase(c.CompileTo)
+	}
+	if err := c.checkTuning(); err != nil {
+		return err
 	}
 	if err := c.Passes.CheckNames(Passes()); err != nil {
 		return optionErrorf("%v", err)

@@ -12,7 +12,6 @@ import (
 	"blutrain/lower/host"
 	"blutrain/lower/kernels"
 	"blutrain/lower/program"
-	"blutrain/lower/ptx"
 	"blutrain/passes"
 )
 
@@ -30,7 +29,7 @@ var Phases = []Phase{
 	{Name: "target", Summary: "each kernel lowered, functions as lists of launches", Targets: []string{"cpu"},
 		Passes: "program,host"},
 	{Name: "target", Summary: "each kernel lowered to PTX, functions as lists of launches", Targets: []string{"cuda"},
-		Passes: "program,ptx{arch=$ARCH}"},
+		Passes: "program,ptx{arch=$ARCH tuning=$TUNING candidates=$CANDIDATES}"},
 	{Name: "binary", Summary: "the artifact", Run: (*compilation).binary},
 }
 
@@ -40,7 +39,7 @@ const graphPasses = "canonicalize,cse,precision{mode=$PRECISION target=$TARGET},
 type Phase struct {
 	Name, Summary string
 	Targets       []string // those that have the phase; nil: all
-	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN, $RECOMPUTE, $MESH and $BUCKET stand for options
+	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN, $RECOMPUTE, $MESH, $BUCKET, $TUNING and $CANDIDATES stand for options
 	Sharded       string   // what runs instead for a mesh of ranks, unless ""
 	Run           func(*compilation) error
 }
@@ -99,10 +98,7 @@ var transformations = []passes.Pass{
 	{Name: "host", Summary: "lower kernels to bytecode for CPUs", After: []passes.After{{Pass: "program", Reason: "tile.launch is for kernels of the tile dialect"}},
 		Run: passes.Plain(func(s *passes.State, m *ir.Op) error { return host.Run(s.Ctx, m) })},
 	{Name: "ptx", Summary: "lower kernels to PTX for NVIDIA GPUs", After: []passes.After{{Pass: "program", Reason: "how launches place memory decides how kernels access it"}},
-		Options: ptxOptions{Arch: "sm_90a", Products: "auto"},
-		Run: passes.With(func(s *passes.State, m *ir.Op, o ptxOptions) error {
-			return ptx.Run(s.Ctx, m, ptx.Options{Target: o.Arch, Products: o.Products})
-		})},
+		Options: ptxOptions{Arch: "sm_90a", Products: "auto", Tuning: noTable}, Run: passes.With(lowerToPTX)},
 }
 
 type kernelOptions struct {
@@ -112,8 +108,10 @@ type kernelOptions struct {
 var kernelTargets = map[string]func() kernels.Target{"cpu": kernels.CPU, "cuda": kernels.CUDA}
 
 type ptxOptions struct {
-	Arch     string `help:"the GPUs" enum:"sm_80,sm_89,sm_90a"`
-	Products string `help:"how matrix products are lowered: by templates where they are predicted to be faster, wherever there is one, or the general way" enum:"auto,templates,general"`
+	Arch       string   `help:"the GPUs" enum:"sm_80,sm_89,sm_90a"`
+	Tuning     fileName `help:"the table of measured choices between kernels: a file, shipped or none"`
+	Candidates int      `help:"kernels to make for each choice, so that they can be measured; 0: only the one that is used"`
+	Products   string   `help:"how matrix products are lowered: by templates where they are predicted to be faster, wherever there is one, or the general way" enum:"auto,templates,general"`
 }
 
 type bufferOptions struct {

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"blutrain/driver"
 	"blutrain/ir"
@@ -24,10 +28,36 @@ type compileCmd struct {
 	BucketSize   passes.Bytes `placeholder:"SIZE" help:"How much is communicated in one call: 25MiB is the default."`
 	Set          settings     `placeholder:"NAME=VALUE,..." help:"Arguments of the model and sizes of the batch."`
 	Ptxas        string       `placeholder:"FILE" help:"Have NVIDIA's assembler, ptxas, make machine code of the kernels for cuda, so that the driver needn't when the artifact first runs: its path, or a name to look for in PATH."`
+	Tuning       string       `placeholder:"FILE" help:"Choose between kernels for cuda as this table of 'blurun tune' says, where it has measured them; shipped, the default: the one that comes with bluc, if it has one for the arch; none: by prediction alone."`
+	Candidates   candidates   `placeholder:"N" help:"Put N kernels (8 without =N) for each choice between kernels for cuda into the artifact, for 'blurun tune' to measure."`
 	CompileTo    string       `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
 	DumpPhasesTo string       `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
 	passFlags
 	printFlags
+}
+
+// candidates is a number that needn't be said: a flag without a value, or with one after "=".
+type candidates int
+
+// defaultCandidates is enough to hold the two or three that are best, in all that was measured.
+const defaultCandidates = 8
+
+// IsBool implements kong.BoolMapperValue: the flag needs no value.
+func (*candidates) IsBool() bool { return true }
+
+// Decode implements kong.MapperValue.
+func (c *candidates) Decode(ctx *kong.DecodeContext) error {
+	*c = defaultCandidates
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	text := fmt.Sprint(ctx.Scan.Pop().Value)
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("expected a number of kernels, not %q", text)
+	}
+	*c = candidates(n)
+	return nil
 }
 
 // Run implements the command.
@@ -47,7 +77,8 @@ func (c *compileCmd) Run(s *streams) error {
 	rec := c.recorder(c.File, src, c.printFlags)
 	r, err := driver.Compile(c.File, src, driver.Options{
 		Target: c.Target, Arch: c.Arch, Precision: c.Precision, Recompute: c.Recompute, Budget: int64(c.MemoryBudget), Set: c.Set.numbers, Truths: c.Set.truths,
-		Sharding:  driver.Sharding{Mesh: c.Mesh, Zero: c.Zero, Context: c.Context, Bucket: int64(c.BucketSize)},
+		Sharding: driver.Sharding{Mesh: c.Mesh, Zero: c.Zero, Context: c.Context, Bucket: int64(c.BucketSize)},
+		Tuning:   c.Tuning, Candidates: int(c.Candidates),
 		CompileTo: c.CompileTo, DumpDir: c.DumpPhasesTo, Passes: cfg,
 		Record: rec,
 	})

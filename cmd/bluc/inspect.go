@@ -50,6 +50,9 @@ func summary(s *streams, m *artifact.Manifest) {
 	if t := m.Train; t != nil {
 		fmt.Fprintf(s.out, "train      minimize %s, batch %s, optimizer %s, schedule %s\n", t.Minimize, batch(t.Batch), t.Optimizer.Kind, t.Schedule.Kind)
 	}
+	if t := m.Tuning; t != nil {
+		fmt.Fprintf(s.out, "tuning     %d of %d choices between kernels are those of the table with SHA-256 %s\n", t.Found, t.Keys, t.SHA256)
+	}
 	if mesh := m.Mesh; mesh != nil {
 		fmt.Fprintf(s.out, "mesh       dp = %s, cp = %d, zero = %d\n", ranks(mesh.DP), mesh.CP, mesh.Zero)
 	}

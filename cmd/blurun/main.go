@@ -30,6 +30,7 @@ type cli struct {
 	Verify  verifyCmd  `cmd:"" help:"Compare a compiled model with the reference on this device."`
 	Bench   benchCmd   `cmd:"" help:"Time steps of training, or calls of a function, on random inputs."`
 	Profile profileCmd `cmd:"" help:"Show which kernels the time of a step goes to."`
+	Tune    tuneCmd    `cmd:"" help:"Measure which kernels are the fastest on this device, for bluc compile --tuning."`
 	Data    dataCmd    `cmd:"" help:"Make data sets."`
 	Devices devicesCmd `cmd:"" help:"List the devices of this machine."`
 }

@@ -25,7 +25,6 @@ type Options struct {
 	Target    string // cpu, ref
 	Arch      string
 	Precision string
-	Tuning    string // hash of the tuning table
 	Source    string // the model's file name, empty when the module did not come from one
 	Text      []byte // its text
 }
@@ -37,12 +36,16 @@ func Build(c *ir.Context, module *ir.Op, o Options) (*artifact.Artifact, error) 
 	if err != nil {
 		return nil, err
 	}
+	choices, err := candidates(module)
+	if err != nil {
+		return nil, err
+	}
 	kernels, err := takeKernels(c, module)
 	if err != nil {
 		return nil, err
 	}
 	setFlops(c, module)
-	a := &artifact.Artifact{Manifest: *m, Files: kernels}
+	a := &artifact.Artifact{Manifest: *m, Files: append(kernels, choices...)}
 	if ref := takeReference(c, module); ref != nil {
 		a.Files = append(a.Files, artifact.File{Name: artifact.ReferenceName, Data: text(ref)})
 	}
@@ -86,7 +89,7 @@ func nested(module *ir.Op, name string) *ir.Op {
 
 func manifest(module *ir.Op, o Options) (*artifact.Manifest, error) {
 	m := &artifact.Manifest{
-		Format: artifact.Format, Version: artifact.Version, Compiler: o.Compiler, Target: o.Target, Arch: o.Arch, Precision: o.Precision, Tuning: o.Tuning,
+		Format: artifact.Format, Version: artifact.Version, Compiler: o.Compiler, Target: o.Target, Arch: o.Arch, Precision: o.Precision, Tuning: takeTuning(module),
 		Model: module.Attrs().Str("blu.model"), Args: numbers(module.Attr("blu.args")), States: []artifact.State{}, Functions: []artifact.Function{},
 	}
 	var err error

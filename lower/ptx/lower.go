@@ -36,7 +36,7 @@ func Run(c *ir.Context, module *ir.Op, o Options) error {
 		if !op.Is(tile.Kernel) {
 			continue
 		}
-		if err := kernel(c, op, o, aligned[ir.SymName(op)]); err != nil {
+		if err := lowerOne(c, op, o, aligned[ir.SymName(op)]); err != nil {
 			return fmt.Errorf("kernel %s: %w", ir.SymName(op), err)
 		}
 	}
@@ -333,9 +333,10 @@ func (l *lowering) finish() {
 	if len(l.streams) > 0 {
 		k.SetAttr(ParamsAttr, l.c.Array(l.paramsWithStreams(len(types))...))
 	}
-	if r := l.kernel.Attr("tile.reference"); r != nil {
+	if r := l.kernel.Attr(tileReference); r != nil {
 		k.SetAttr(ReferenceAttr, r)
 	}
+	k.SetAttr(ChoicesAttr, l.kernel.Attr(ChoicesAttr))
 }
 
 // paramsWithStreams is the references, then the streams in their order.
@@ -408,10 +409,10 @@ func (l *lowering) hold(bytes int64) *ir.Value {
 func (l *lowering) sharedBase() *ir.Value { return l.remember("shared", l.b.SharedBase) }
 
 // Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
-func Kernel(c *ir.Context, op *ir.Op, o Options) error { return kernel(c, op, o, nil) }
+func Kernel(c *ir.Context, op *ir.Op, o Options) error { return lowerOne(c, op, o, nil) }
 
-// kernel lowers a kernel by a template where one is better, else the general way.
-func kernel(c *ir.Context, op *ir.Op, o Options, align []int64) error {
+// lowerOne lowers a kernel by a template where one is better, else the general way.
+func lowerOne(c *ir.Context, op *ir.Op, o Options, align []int64) error {
 	dropDead(op.Body())
 	for _, by := range []func(*ir.Context, *ir.Op, Options, []int64) (bool, error){template, attention} {
 		if done, err := by(c, op, o, align); done || err != nil {

@@ -3,6 +3,7 @@ package ptx
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"blutrain/blublas"
 	"blutrain/dialects/mem"
@@ -231,7 +232,7 @@ func (m *match) epilogue() bool {
 			stores = true
 		}
 	}
-	m.g.Epilogue = blublas.Epilogue{Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Whole: m.wholeReads, Apply: m.apply, Fetch: func(p *blublas.Point) {
+	m.g.Epilogue = blublas.Epilogue{Kind: m.kind(), Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Whole: m.wholeReads, Apply: m.apply, Fetch: func(p *blublas.Point) {
 		for _, op := range fetched {
 			m.load(p, op)
 		}
@@ -241,6 +242,36 @@ func (m *match) epilogue() bool {
 	}
 	return stores
 }
+
+// kind says what of the epilogue its time depends on: the elements of whole matrices that it reads and writes, and functions that take more
+// than an instruction or two.
+func (m *match) kind() string {
+	var reads, functions, writes []string
+	for _, op := range m.ops {
+		v := m.views[op]
+		switch name := op.Def().Name; {
+		case op.Is(tile.Load) && v.whole:
+			reads = append(reads, v.elem.String())
+		case op.Is(tile.Store) && v.whole:
+			writes = append(writes, v.elem.String())
+		case tile.ElementwiseOp(name) == op.Def() && !slices.Contains(cheap, name):
+			functions = append(functions, name)
+		}
+	}
+	var words []string
+	for _, of := range []struct {
+		name string
+		list []string
+	}{{"reads", reads}, {"does", functions}, {"writes", writes}} {
+		if len(of.list) > 0 {
+			words = append(words, of.name+"="+strings.Join(of.list, ","))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// cheap lists elementwise operations of an instruction or two.
+var cheap = []string{"neg", "abs", "sign", "floor", "not", "add", "sub", "mul", "max", "min", "and", "or", "compare", "select", "cast"}
 
 // wholeReads lists the matrices that the epilogue reads in rows of multiples of 16 bytes.
 func (m *match) wholeReads(n int) (whole []blublas.Read) {

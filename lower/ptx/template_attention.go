@@ -1,6 +1,7 @@
 package ptx
 
 import (
+	"math"
 	"slices"
 
 	"blutrain/blublas"
@@ -34,7 +35,7 @@ func attention(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, er
 		return false, nil
 	}
 	if a.Precision == blublas.FP32Strict {
-		return attentionSIMT(c, kernel, op, a)
+		return attentionSIMT(a, picker{c, kernel, op, o, align})
 	}
 	d := blublas.DeviceFor(o.Target)
 	ins, outs := tile.Refs(kernel)
@@ -48,9 +49,9 @@ func attention(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, er
 		steps = attentionBackward
 		places["delta"] = exec.Param{Ref: -1, Offset: w.take(4 * int64(a.Batch*a.Heads*a.Queries))}
 	}
-	ways, planes := attentionWays(a, steps, d)
-	if ways == nil {
-		return false, nil
+	ways, planes, err := attentionWays(a, steps, d, picker{c, kernel, op, o, align})
+	if ways == nil || err != nil {
+		return false, err
 	}
 	at := ir.NewBuilder(c, nil).Before(kernel).At(kernel.Loc())
 	if planes {
@@ -81,23 +82,66 @@ var inPlanes = map[blublas.Precision]blublas.Precision{blublas.TF32x3: blublas.F
 
 // attentionWays is the kernels of steps in order; nil where one can't be built. On Hopper those of float32 are of planes of
 // float16, each with one of tf32 products behind it for heads that planes don't fit; planes says that there are any.
-func attentionWays(a blublas.Attention, steps []attentionStep, d blublas.Device) (ways []attentionWay, planes bool) {
+func attentionWays(a blublas.Attention, steps []attentionStep, d blublas.Device, by picker) (ways []attentionWay, planes bool, err error) {
 	for _, s := range steps {
-		best, err := a.Best(s.kernel, d)
-		if err != nil {
-			return nil, false
+		fallback := a.Fitting(s.kernel, d)
+		if len(fallback) == 0 {
+			return nil, false, nil
 		}
+		choices := fallback
 		if precision := inPlanes[a.Precision]; precision != "" {
 			p := a
 			p.Precision, p.Guard = precision, blublas.WhenClear
-			if p, err = p.Best(s.kernel, d); err == nil {
-				ways = append(ways, attentionWay{p, s})
-				planes, best.Guard = true, blublas.WhenSet
+			if fit := p.Fitting(s.kernel, d); len(fit) > 0 {
+				planes, choices = true, fit
 			}
 		}
-		ways = append(ways, attentionWay{best, s})
+		chosen, err := by.block(s.kernel, choices)
+		if err != nil {
+			return nil, false, err
+		}
+		ways = append(ways, attentionWay{chosen, s})
+		if chosen.Guard == blublas.WhenClear {
+			best := fallback[0]
+			best.Guard = blublas.WhenSet
+			ways = append(ways, attentionWay{best, s})
+		}
 	}
-	return ways, planes
+	return ways, planes, nil
+}
+
+// picker is what is asked which block a kernel of attention has.
+type picker struct {
+	c      *ir.Context
+	kernel *ir.Op
+	op     *ir.Op // that the kernel implements
+	o      Options
+	align  []int64
+}
+
+// block is one of several attentions that differ in their blocks, the first by default.
+func (p picker) block(kernel blublas.AttentionKernel, all []blublas.Attention) (blublas.Attention, error) {
+	at := func(choice string) int {
+		return slices.IndexFunc(all, func(a blublas.Attention) bool { return a.Block.Choice() == choice })
+	}
+	q := question{key: all[0].Key(kernel), can: func(choice string) bool { return at(choice) >= 0 }}
+	for _, a := range all {
+		q.options = append(q.options, a.Block.Choice())
+	}
+	if p.op.Is(blu.AttentionGrad) {
+		for _, name := range refNames(p.op) {
+			mean, deviation := 0.0, 1.0
+			if name == "lse" { // normal scores of so many keys have about this logarithm of their exponentials' sum
+				mean, deviation = math.Log(float64(all[0].Keys))+0.5, 0.1
+			}
+			q.normal = append(q.normal, mean, deviation)
+		}
+	}
+	choice, err := p.o.pick(p.c, p.kernel, p.align, q)
+	if err != nil {
+		return all[0], err
+	}
+	return all[at(choice)], nil
 }
 
 // attentionPlanes appends the kernels that write planes of all tensors, and that find the heads that they don't fit.

@@ -11,8 +11,8 @@ import (
 )
 
 // attentionSIMT is attention for fp32-strict: on the float32 units, since no tensor core multiplies float32.
-func attentionSIMT(c *ir.Context, kernel, op *ir.Op, a blublas.Attention) (bool, error) {
-	d := blublas.DeviceFor(a.Target)
+func attentionSIMT(a blublas.Attention, by picker) (bool, error) {
+	c, kernel, op, d := by.c, by.kernel, by.op, blublas.DeviceFor(a.Target)
 	ins, outs := tile.Refs(kernel)
 	w := &chain{m: &match{l: &lowering{c: c, kernel: kernel}, kernel: kernel, refs: slices.Concat(ins, outs)}}
 	places := map[string]exec.Param{}
@@ -23,9 +23,13 @@ func attentionSIMT(c *ir.Context, kernel, op *ir.Op, a blublas.Attention) (bool,
 	if op.Is(blu.AttentionGrad) {
 		of = blublas.AttentionGradKeys
 	}
-	a, err := a.SIMTBest(of, d)
-	if err != nil {
+	fit := a.SIMTFitting(of, d)
+	if len(fit) == 0 {
 		return false, nil
+	}
+	a, err := by.block(of, fit)
+	if err != nil {
+		return false, err
 	}
 	steps := []func(*ir.Builder, blublas.Device) (*blublas.Kernel, error){a.SIMTForward}
 	if op.Is(blu.AttentionGrad) {

@@ -1,6 +1,7 @@
 package ptx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -12,8 +13,9 @@ import (
 
 // Options is what kernels are lowered for.
 type Options struct {
-	Target   string // sm_80, sm_89 or sm_90a
-	Products string // "auto": templates where they are predicted to be faster; "templates": wherever there is one; "general": nowhere they needn't be
+	Target   string  // sm_80, sm_89 or sm_90a
+	Products string  // "auto": templates where they are predicted to be faster; "templates": wherever there is one; "general": nowhere they needn't be
+	Tuning   *Tuning // what decides beside prediction, where Products is auto; nil: nothing
 }
 
 // way is one way to compute a product: a template, and copies of its operands that it needs.
@@ -21,37 +23,39 @@ type way struct {
 	g       blublas.Gemm
 	copies  [2]*blublas.Copy // of A and B; nil: as they are
 	planes  *planes          // nil: of the operands' own elements
+	general bool             // by no template
 	seconds float64
 }
 
-// best is the fastest way by prediction, or nil where there is none.
-func (m *match) best(d blublas.Device) *way {
-	var best *way
+// kernels lists kernels for a product whose operands have been brought into a layout by copies.
+type kernels func(g blublas.Gemm, w *way) []blublas.Gemm
+
+// ways lists those by the kernels that of gives for each layout that the operands can be brought into.
+func (m *match) ways(d blublas.Device, of kernels) (all []*way) {
 	for _, a := range m.sides(m.g.A, m.g.M, m.g.Unaligned[0]) {
 		for _, b := range m.sides(m.g.B, m.g.N, m.g.Unaligned[1]) {
 			g := m.g
 			g.A, g.B = a.operand, b.operand
 			g.Unaligned = [2]bool{g.Unaligned[0] && a.copy == nil, g.Unaligned[1] && b.copy == nil}
-			w := &way{copies: [2]*blublas.Copy{a.copy, b.copy}}
+			w := way{copies: [2]*blublas.Copy{a.copy, b.copy}}
 			for _, c := range w.copies {
 				if c != nil {
 					c.Target = d.Target
 					w.seconds += c.Seconds(d)
 				}
 			}
-			all := blublas.Candidates(g, d)
-			if len(all) == 0 {
-				continue
-			}
-			w.g = all[0]
-			w.seconds += w.g.Cost(d).Seconds
-			if best == nil || w.seconds < best.seconds {
-				best = w
+			for _, g := range of(g, &w) {
+				by := w
+				by.g, by.seconds = g, w.seconds+g.Cost(d).Seconds
+				all = append(all, &by)
 			}
 		}
 	}
-	return best
+	slices.SortStableFunc(all, bySeconds)
+	return all
 }
+
+func bySeconds(v, w *way) int { return cmp.Compare(v.seconds, w.seconds) }
 
 // planes is a product of planes of float16, and the kernel that makes them of both operands and watches over it: where planes
 // don't hold a number, the product's kernel computes it on the float32 units.
@@ -60,12 +64,12 @@ type planes struct {
 	split blublas.Split
 }
 
-// inPlanes is the way by planes, or nil where there is none.
-func (m *match) inPlanes(d blublas.Device, otherwise *way) *way {
-	if !m.faithful || otherwise == nil {
+// inPlanes lists the ways by planes.
+func (m *match) inPlanes(d blublas.Device, otherwise *way, of kernels) (all []*way) {
+	if !m.faithful {
 		return nil
 	}
-	p := &planes{g: m.g, split: blublas.Split{Precision: blublas.FP16x3, Target: d.Target}}
+	p := planes{g: m.g, split: blublas.Split{Precision: blublas.FP16x3, Target: d.Target}}
 	p.g.Precision, p.g.Unaligned = blublas.FP16x3, [2]bool{}
 	for i, o := range []*blublas.Operand{&p.g.A, &p.g.B} {
 		x := blublas.Matrix{Name: sideNames[i], Rows: [2]int{m.g.M, m.g.N}[i], Cols: m.g.K, Pitch: o.Pitch, MNMajor: o.MNMajor, Unaligned: m.g.Unaligned[i]}
@@ -76,18 +80,18 @@ func (m *match) inPlanes(d blublas.Device, otherwise *way) *way {
 		o.Pitch = x.PlanePitch
 		p.split.Of = append(p.split.Of, x)
 	}
-	all := blublas.Candidates(p.g, d)
-	if len(all) == 0 {
-		return nil
+	for _, g := range of(p.g, &way{planes: &p}) {
+		by := p
+		by.g = g
+		refuge := otherwise.g // the choice of its tiles doesn't matter
+		refuge.BM, refuge.BN, refuge.BK, refuge.Consumers, refuge.SplitK = 128, 128, 8, 2, g.SplitK
+		by.g.Flags, by.g.Refuge = p.split.Flags(d), &refuge
+		w := *otherwise
+		w.planes = &by
+		w.seconds = p.split.Seconds(d) + g.Cost(d).Seconds
+		all = append(all, &w)
 	}
-	p.g = all[0]
-	refuge := otherwise.g // the choice of its tiles doesn't matter
-	refuge.BM, refuge.BN, refuge.BK, refuge.Consumers, refuge.SplitK = 128, 128, 8, 2, p.g.SplitK
-	p.g.Flags, p.g.Refuge = p.split.Flags(d), &refuge
-	w := *otherwise
-	w.planes = p
-	w.seconds = p.split.Seconds(d) + p.g.Cost(d).Seconds
-	return &w
+	return all
 }
 
 // sideNames is what templates call operands.
@@ -134,15 +138,11 @@ func template(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, err
 	if m == nil {
 		return false, nil
 	}
-	d := blublas.DeviceFor(o.Target)
-	w := m.best(d)
-	if p := m.inPlanes(d, w); p != nil && (p.seconds < w.seconds || o.Products == "templates") {
-		w = p
+	w, err := m.choose(o, align, blublas.DeviceFor(o.Target))
+	if w == nil || err != nil {
+		return false, err
 	}
-	if w == nil || o.Products == "general" || o.Products != "templates" && m.g.Precision == blublas.FP32Strict && m.general(d) < w.seconds {
-		return false, nil
-	}
-	return true, m.build(w, d)
+	return true, m.build(w, blublas.DeviceFor(o.Target))
 }
 
 // chain is the kernels that a launch runs one after the other, while they are made.
@@ -281,6 +281,7 @@ func (c *chain) finish() {
 		}
 	}
 	_, outs := tile.Refs(c.m.kernel)
+	c.kernels[0].SetAttr(ChoicesAttr, c.m.kernel.Attr(ChoicesAttr))
 	for i, k := range c.kernels {
 		k.SetAttr("sym_name", ctx.String(names[i]))
 		k.SetAttr(RefsAttr, ctx.Array(types...))
@@ -293,7 +294,7 @@ func (c *chain) finish() {
 		}
 		if i > 0 {
 			k.SetAttr(ReferenceAttr, ctx.String(""))
-		} else if r := c.m.kernel.Attr("tile.reference"); r != nil {
+		} else if r := c.m.kernel.Attr(tileReference); r != nil {
 			k.SetAttr(ReferenceAttr, r)
 		}
 	}

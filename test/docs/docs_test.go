@@ -135,7 +135,7 @@ func checkFlags(t *testing.T, bin string) {
 	}
 	for program, commands := range map[string][]string{
 		"bluc":   {"compile", "opt", "check", "fmt", "inspect", "passes", "ops"},
-		"blurun": {"train", "eval", "sample", "exec", "verify", "bench", "profile", "data prepare", "devices"},
+		"blurun": {"train", "eval", "sample", "exec", "verify", "bench", "profile", "tune", "data prepare", "devices"},
 	} {
 		for _, c := range commands {
 			for _, f := range help(program, strings.Fields(c)...) {

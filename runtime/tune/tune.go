@@ -1,0 +1,170 @@
+// Package tune measures the candidates of an artifact on a device and gives the table of the best: how `bluc compile --tuning` chooses
+// afterwards. It knows candidates as kernels that take the same references and are to give the same results, not how they differ.
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"blutrain/artifact"
+	"blutrain/formats/tuning"
+	"blutrain/runtime"
+)
+
+// Options of measuring.
+type Options struct {
+	Rounds int // times that each candidate is run for its median
+	Seed   uint64
+	Done   func(Row) error // is told of each choice when it has been measured
+	Wrong  func(error)     // is told of each candidate that gives another result than the program's kernel
+}
+
+// Row is a choice that has been measured. Times are medians of one launch, in microseconds.
+type Row struct {
+	tuning.Entry
+	Launches int // in a step of training; where there is none, in all functions together
+	Options  int // candidates that were timed
+}
+
+// Gain is what a step is faster by, in microseconds.
+func (r Row) Gain() float64 { return float64(r.Launches) * (r.DefaultMicros - r.Micros) }
+
+// worth is by what part of its time a kernel must be faster than the program's to take its place: less is noise.
+const worth = 0.01
+
+// List is the candidates of an artifact.
+func List(a *artifact.Artifact) (*tuning.Candidates, error) {
+	text, ok := a.File(tuning.CandidatesName)
+	if !ok {
+		return nil, errors.New("it holds no candidates: compile it with bluc compile --candidates, for --target cuda")
+	}
+	return tuning.ParseCandidates(text)
+}
+
+// Run measures every choice. A candidate that doesn't give what the program's kernel gives is never chosen, and makes the end an
+// error; the table is whole all the same.
+func Run(ctx context.Context, p runtime.Bencher, list *tuning.Candidates, o Options) (*tuning.Table, error) {
+	m := p.Manifest()
+	table := &tuning.Table{Arch: m.Arch, Device: p.DeviceName(), Compiler: m.Compiler}
+	var kernels []string
+	for _, s := range list.Sites {
+		for _, c := range s.Options {
+			kernels = append(kernels, c.Kernel)
+		}
+	}
+	if err := p.Load(kernels); err != nil {
+		return nil, err
+	}
+	launches := launchesOf(p)
+	wrong := 0
+	for i, s := range list.Sites {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		row, faults, err := site(p, s, o.Rounds, o.Seed+uint64(i))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Key, err)
+		}
+		for _, f := range faults {
+			o.Wrong(fmt.Errorf("%s: %w", s.Key, f))
+		}
+		wrong += len(faults)
+		for _, k := range s.Kernels {
+			row.Launches += launches[k]
+		}
+		table.Entries = append(table.Entries, row.Entry)
+		if err := o.Done(row); err != nil {
+			return nil, err
+		}
+	}
+	if wrong > 0 {
+		return table, fmt.Errorf("%d candidates are wrong: that is a fault of the compiler", wrong)
+	}
+	return table, nil
+}
+
+// launchesOf is how often kernels are launched in a step of training, or by all functions where the program isn't one of training.
+func launchesOf(p runtime.Bencher) map[string]int {
+	times := map[string]int{}
+	if t := p.Manifest().Train; t != nil {
+		times["accumulate"], times["apply"] = int(t.Batch.Accumulate), 1
+	} else {
+		for _, f := range p.Manifest().Functions {
+			times[f.Name] = 1
+		}
+	}
+	sum := map[string]int{}
+	for f, n := range times {
+		for k, each := range p.Launches(f) {
+			sum[k] += n * each
+		}
+	}
+	return sum
+}
+
+// site measures one choice. faults are of candidates that are wrong.
+func site(p runtime.Bencher, s tuning.Site, rounds int, seed uint64) (row Row, faults []error, err error) {
+	kernels := make([]string, len(s.Options))
+	for i, c := range s.Options {
+		kernels[i] = c.Kernel
+	}
+	a, err := p.Alone(kernels, s.Normal, seed)
+	if err != nil {
+		return row, nil, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	var right []int
+	for i, c := range s.Options {
+		off, err := check(a, i, tolerance(p.Manifest().Precision))
+		switch {
+		case err != nil:
+			return row, nil, fmt.Errorf("kernel %s (%s): %w", c.Kernel, c.Choice, err)
+		case off != "" && i == 0:
+			return row, nil, fmt.Errorf("kernel %s (%s): %s", c.Kernel, c.Choice, off)
+		case off != "":
+			faults = append(faults, fmt.Errorf("kernel %s (%s): %s", c.Kernel, c.Choice, off))
+		default:
+			right = append(right, i)
+		}
+	}
+	micros, err := medians(a, right, rounds)
+	if err != nil {
+		return row, nil, err
+	}
+	best := 0
+	for i := range right {
+		if micros[i] < micros[best] {
+			best = i
+		}
+	}
+	if micros[best] > (1-worth)*micros[0] {
+		best = 0
+	}
+	row.Entry = tuning.Entry{Key: s.Key, Choice: s.Options[right[best]].Choice, Micros: micros[best], Default: s.Options[0].Choice, DefaultMicros: micros[0]}
+	row.Options = len(right)
+	return row, faults, nil
+}
+
+// medians times some kernels in turns, so that what changes with time changes all of them alike.
+func medians(a runtime.Alone, kernels []int, rounds int) ([]float64, error) {
+	times := make([][]float64, len(kernels))
+	for round := range rounds + 1 {
+		for i, k := range kernels {
+			seconds, err := a.Time(k)
+			if err != nil {
+				return nil, err
+			}
+			if round > 0 { // the first is to wake the device
+				times[i] = append(times[i], 1e6*seconds)
+			}
+		}
+	}
+	out := make([]float64, len(kernels))
+	for i, t := range times {
+		slices.Sort(t)
+		out[i] = t[len(t)/2]
+	}
+	return out, nil
+}
