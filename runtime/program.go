@@ -46,9 +46,17 @@ type Options struct {
 	Poison  bool // fill the arena and outputs with NaN bits before each call, to find reads of what was never written
 	Guard   bool // put each piece of memory between pages that may not be touched, so that an access beyond it is a fault
 
+	Helpers Helpers // other processes that make machine code beside this one, for devices that have to
+
 	Mesh    *dtms.Mesh      // this rank's place among those that run the program; nil: it is the only one
 	Apart   bool            // without a mesh: open a program of several ranks for what each rank computes by itself, logits say
 	Context context.Context // its end is that of collectives under way, too; nil: nothing ends them but their deadlines
+}
+
+// Helpers are processes that make machine code of kernels' text where this one's driver makes it of one after the other.
+type Helpers struct {
+	Command []string // the program and its arguments, to which the number of the GPU is added: it runs cuda.Assemble; none: no helpers
+	Most    int
 }
 
 // CheckCall holds a call to the ranks that the program is opened on, and its arguments to what the manifest says of the function: for

@@ -33,6 +33,8 @@ type cli struct {
 	Tune    tuneCmd    `cmd:"" help:"Measure which kernels are the fastest on this device, for bluc compile --tuning."`
 	Data    dataCmd    `cmd:"" help:"Make data sets."`
 	Devices devicesCmd `cmd:"" help:"List the devices of this machine."`
+
+	Assemble assembleCmd `cmd:"" hidden:"" help:"Assemble kernels for another process."`
 }
 
 // deviceFlags choose where a model runs.
@@ -45,6 +47,8 @@ type deviceFlags struct {
 type env struct {
 	ctx            context.Context
 	args, environ  []string // the command line without the program's name, and os.Environ's
+	program        string   // the file that runs; empty: not known
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	openDevice     func(a *artifact.Artifact, device string, o runtime.Options) (runtime.Program, error)
 	openReference  func(a *artifact.Artifact) (runtime.Program, error)
@@ -75,7 +79,7 @@ func (e *env) open(path string, d deviceFlags) (*artifact.Artifact, runtime.Prog
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := e.openDevice(a, d.Device, runtime.Options{Threads: d.Threads, Apart: true})
+	p, err := e.openDevice(a, d.Device, runtime.Options{Threads: d.Threads, Helpers: e.helpers(1), Apart: true})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -84,8 +88,9 @@ func (e *env) open(path string, d deviceFlags) (*artifact.Artifact, runtime.Prog
 
 func main() {
 	ctx, interrupted := watchSignals()
+	program, _ := os.Executable() // without it there are no helpers
 	e := &env{
-		ctx: ctx, environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr, openDevice: device.Open,
+		ctx: ctx, environ: os.Environ(), program: program, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, openDevice: device.Open,
 		openReference: func(a *artifact.Artifact) (runtime.Program, error) { return ref.Open(a, runtime.Options{}) },
 	}
 	status := run(os.Args[1:], e)

@@ -64,7 +64,7 @@ func (c *verifyCmd) Run(e *env) (err error) {
 
 // kernels compares every kernel with its reference, on what it reads in a step of training. What nobody wrote is poisoned.
 func (c *verifyCmd) kernels(e *env, a *artifact.Artifact) (err error) {
-	p, err := e.openDevice(a, c.Device, runtime.Options{Threads: c.Threads, Poison: true})
+	p, err := e.openDevice(a, c.Device, runtime.Options{Threads: c.Threads, Helpers: e.helpers(1), Poison: true})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
@@ -191,7 +191,7 @@ func (c *verifyCmd) verdict(e *env, format string, args ...any) error {
 
 // functions compares whole functions.
 func (c *verifyCmd) functions(e *env, a *artifact.Artifact) (err error) {
-	p, err := e.openDevice(a, c.Device, runtime.Options{Threads: c.Threads})
+	p, err := e.openDevice(a, c.Device, runtime.Options{Threads: c.Threads, Helpers: e.helpers(1)})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}

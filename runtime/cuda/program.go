@@ -47,25 +47,14 @@ func OpenProgram(a *artifact.Artifact, ordinal int, opts runtime.Options) (runti
 	if err != nil {
 		return nil, err
 	}
-	driver, err := Open()
+	device, version, err := findDevice(ordinal)
 	if err != nil {
 		return nil, err
 	}
-	devices, err := driver.Devices()
-	if err != nil {
+	if err := suits(a.Manifest.Arch, device, version); err != nil {
 		return nil, err
 	}
-	if ordinal < 0 || ordinal >= len(devices) {
-		return nil, fmt.Errorf("there is no GPU %d: this machine has %d", ordinal, len(devices))
-	}
-	version, err := driver.Version()
-	if err != nil {
-		return nil, err
-	}
-	if err := suits(a.Manifest.Arch, devices[ordinal], version); err != nil {
-		return nil, err
-	}
-	ctx, err := devices[ordinal].Open()
+	ctx, err := device.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +67,23 @@ func OpenProgram(a *artifact.Artifact, ordinal int, opts runtime.Options) (runti
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// findDevice finds the GPU of a number, and says which CUDA its driver knows.
+func findDevice(ordinal int) (device *Device, version int, err error) {
+	driver, err := Open()
+	if err != nil {
+		return nil, 0, err
+	}
+	devices, err := driver.Devices()
+	if err != nil {
+		return nil, 0, err
+	}
+	if ordinal < 0 || ordinal >= len(devices) {
+		return nil, 0, fmt.Errorf("there is no GPU %d: this machine has %d", ordinal, len(devices))
+	}
+	version, err = driver.Version()
+	return devices[ordinal], version, err
 }
 
 func parseProgram(a *artifact.Artifact) (*ir.Op, error) {

@@ -3,11 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"slices"
-	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"blutrain/artifact"
 	"blutrain/dialects/exec"
@@ -278,63 +274,6 @@ func (p *program) constant(op *ir.Op) (Pointer, int64, error) {
 		return 0, 0, err
 	}
 	return at, int64(len(raw)), p.ctx.Upload(at, raw)
-}
-
-// assemble loads the code of all kernels that a function launches, several files at a time.
-func (p *program) assemble(f *function) error {
-	var todo []*kernel
-	var files []string
-	for _, s := range f.steps {
-		for k := s.kernel; k != nil; k = k.then {
-			if k.code == nil && !slices.Contains(todo, k) {
-				todo = append(todo, k)
-				if p.modules[k.file] == nil && !slices.Contains(files, k.file) {
-					files = append(files, k.file)
-				}
-			}
-		}
-	}
-	modules := make([]*Module, len(files))
-	var group errgroup.Group
-	group.SetLimit(goruntime.GOMAXPROCS(0))
-	for i, file := range files {
-		group.Go(func() (err error) {
-			modules[i], err = p.loadFile(file, p.ctx.Load)
-			return err
-		})
-	}
-	err := group.Wait()
-	for i, m := range modules {
-		if m == nil {
-			continue
-		}
-		p.modules[files[i]] = m
-		if loss := m.performanceLoss(); loss != "" {
-			p.warn(fmt.Sprintf("%s: %s", files[i], loss))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	for _, k := range todo {
-		if k.code, err = p.modules[k.file].Function(k.entry, k.shared); err != nil {
-			return k.failed(err)
-		}
-	}
-	return nil
-}
-
-// loadFile loads a file's kernels: machine code, where the artifact has it and the device takes it, or the text.
-func (p *program) loadFile(file string, load func(name string, code []byte) (*Module, error)) (*Module, error) {
-	if code, ok := p.artifact.File(strings.TrimSuffix(file, artifact.TextSuffix) + artifact.CodeSuffix); ok {
-		m, err := load(file, code)
-		if err == nil {
-			return m, nil
-		}
-		p.warn(fmt.Sprintf("%v; the kernel's text is assembled instead", err))
-	}
-	text, _ := p.artifact.File(file)
-	return load(file, text)
 }
 
 // failed says where in the source a kernel comes from.
