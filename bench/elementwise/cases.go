@@ -8,7 +8,7 @@ import (
 // testCase is a function of tensors of float32: of rows x cols where nothing else is said.
 type testCase struct {
 	name string
-	body string // types: X of rows x cols, T transposed, B of bfloat16; R of a number a row, C a column; I of an index a row, V of a table
+	body string // types: X of rows x cols, T transposed, B of bfloat16; R of a number a row, C a column; I of a whole number a row, V of a table
 }
 
 // table is the rows of the table that rows are added to.
@@ -84,6 +84,31 @@ func cases() []testCase {
   %0 = blu.transpose %x {perm = array<i64: 1, 0>} : (X) -> T
   %1 = blu.neg %0 : (T) -> T
   func.return %1 : (T) -> ()
+}`},
+	}
+}
+
+// longCases are loops whose rows are too long for the registers of a block of threads, as those of a language model's logits.
+func longCases() []testCase {
+	loss := `(%x: Y, %r: R) -> (R, Y) {
+  %l = WIDEN
+  %a = blu.abs %r : (R) -> R
+  %t = blu.cast %a : (R) -> I
+  %0:3 = blu.cross_entropy %l, %t {ignore = -1 : i64} : (X, I) -> (tensor<f32>, tensor<f32>, R)
+  %1 = blu.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %2 = blu.cross_entropy_grad %l, %t, %0#2, %1 {ignore = -1 : i64} : (X, I, R, tensor<f32>) -> X
+  %3 = NARROW
+  func.return %0#2, %3 : (R, Y) -> ()
+}`
+	in := func(y, widen, narrow string) string {
+		return strings.NewReplacer("Y", y, "WIDEN", widen, "NARROW", narrow).Replace(loss)
+	}
+	return []testCase{
+		{"cross entropy", in("X", "blu.reshape %x : (X) -> X", "blu.reshape %2 : (X) -> X")},
+		{"cross entropy of bf16", in("B", "blu.cast %x : (B) -> X", "blu.cast %2 : (X) -> B")},
+		{"softmax", `(%x: X) -> X {
+  %0 = blu.softmax %x {axis = 1 : i64} : (X) -> X
+  func.return %0 : (X) -> ()
 }`},
 	}
 }

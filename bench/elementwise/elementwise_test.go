@@ -8,7 +8,7 @@ import (
 
 // Every case compiles, to kernels that read and write at least what the function does.
 func TestCasesCompile(t *testing.T) {
-	for _, c := range cases() {
+	for _, c := range append(cases(), longCases()...) {
 		f, err := compile(c.text(512, 768))
 		require.NoError(t, err, c.name)
 		require.NotEmpty(t, f.kernels, c.name)
@@ -21,5 +21,9 @@ func TestCasesCompile(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(t, moved, f.bytes, c.name)
+	}
+	for _, c := range longCases() {
+		_, err := compile(c.text(16, 50304))
+		require.NoError(t, err, c.name)
 	}
 }

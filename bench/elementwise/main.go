@@ -54,7 +54,11 @@ type result struct {
 	Percent float64              `json:"percent"` // of the copy's rate
 }
 
-const rows = 16384
+// shapes is what cases are timed at.
+var shapes = []struct {
+	rows, cols int
+	cases      func() []testCase
+}{{16384, 768, cases}, {16384, 3072, cases}, {2048, 50304, longCases}}
 
 func (b *bench) run() error {
 	driver, err := cuda.Open()
@@ -66,13 +70,13 @@ func (b *bench) run() error {
 	}
 	fmt.Printf("%s\n%-42s %10s %10s %8s %8s  %s\n", b.gpu.Ctx.Device.Name, "function", "us", "copy us", "TB/s", "percent", "kernels, us alone")
 	var failed []error
-	for _, cols := range []int{768, 3072} {
-		for _, c := range cases() {
-			name := fmt.Sprintf("%s %dx%d", c.name, rows, cols)
+	for _, s := range shapes {
+		for _, c := range s.cases() {
+			name := fmt.Sprintf("%s %dx%d", c.name, s.rows, s.cols)
 			if !b.wanted(name) {
 				continue
 			}
-			if err := b.measure(name, c.text(rows, cols)); err != nil { // the others may still be measured
+			if err := b.measure(name, c.text(s.rows, s.cols)); err != nil { // the others may still be measured
 				fmt.Printf("%-42s %v\n", name, err)
 				failed = append(failed, fmt.Errorf("%s: %w", name, err))
 			}

@@ -11,6 +11,7 @@ import (
 	"blutrain/dialects/mem"
 	"blutrain/ir"
 	"blutrain/lower/arena"
+	"blutrain/lower/share"
 )
 
 // Options of the phase.
@@ -193,7 +194,9 @@ func (f *function) memref(t ir.Type) *ir.MemRefType {
 
 func (f *function) placeArguments() {
 	for _, p := range f.args {
-		f.places[p.value] = whole(f.rootOf(p.space, p.name, p.value.Type(), p.value.Loc()), p.value.Shape())
+		r := f.rootOf(p.space, p.name, p.value.Type(), p.value.Loc())
+		f.places[p.value] = whole(r, p.value.Shape())
+		r.tenants = append(r.tenants, tenant{Span: share.Span{First: -1, Last: f.lastUse[p.value]}, values: []*ir.Value{p.value}, place: f.places[p.value]})
 	}
 }
 

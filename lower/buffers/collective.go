@@ -4,6 +4,7 @@ import (
 	"blutrain/dialects/dtms"
 	"blutrain/dialects/mem"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
 // A collective works on memory from its start to its wait, beside the kernels between them: its sources may not be written
@@ -47,14 +48,17 @@ func (f *function) requestCollective(v *ir.Value, home *place) bool {
 	if !home.dense() || f.places[result] != nil {
 		return false
 	}
+	last := f.lastUse[ended(result)]
 	if dtms.CallOf(start).Op == dtms.NameAllReduce && f.lastOf(start, source) && f.onlyOnce(start, source) {
-		if p := f.throughViews(source); p != nil && p.same(home) || p == nil && f.request(source, home) {
+		t := tenant{Span: share.Span{First: f.waitIndex(start), Last: last}, values: []*ir.Value{ended(result), result}, over: base(source), place: home}
+		if p := f.throughViews(source); f.admits(home.root, t) && (p != nil && p.same(home) || p == nil && f.request(source, home)) {
+			home.root.tenants = append(home.root.tenants, t)
 			f.places[result], f.places[v] = home, home
 			return true
 		}
 	}
 	// The source may not lie in what is written, or the destination would have to wait for it.
-	if f.reads(start, home.root) || !f.overwritable(home.root, f.index[start], nil, nil) {
+	if f.reads(start, home.root) || !f.admit(home, tenant{Span: share.Span{First: f.index[start], Last: last}, values: []*ir.Value{ended(result), result}}) {
 		return false
 	}
 	f.places[result], f.places[v] = home, home
@@ -164,7 +168,7 @@ func (f *function) copyEarly(v *ir.Value, home *place) bool {
 		return false
 	}
 	next := v.Op().Next()
-	if next == ret || !f.overwritable(home.root, f.index[next], nil, nil) {
+	if next == ret || !f.admit(home, tenant{Span: share.Span{First: f.index[next], Last: f.index[ret]}}) {
 		return false
 	}
 	f.early[v] = next

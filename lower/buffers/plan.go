@@ -15,6 +15,8 @@ type root struct {
 	typ    *ir.MemRefType
 	loc    *ir.Location
 	buffer *ir.Op // the mem.buffer, once made
+
+	tenants []tenant // of named storage: what is put there
 }
 
 func (r *root) extend(from, to int) {

@@ -19,12 +19,8 @@ func (f *function) request(v *ir.Value, home *place) bool {
 	case isView(op):
 		p, ok := operandPlace(op, home)
 		return ok && f.request(op.Operand(0), p)
-	case op.Name() == "blu.concat":
-		if !f.overwritable(home.root, f.firstWriter(op), nil, nil) {
-			return false
-		}
-	case op.Name() == "tile.launch":
-		if !f.overwritable(home.root, f.index[op], v, home) {
+	case op.Name() == "blu.concat", op.Name() == "tile.launch":
+		if !f.admit(home, f.tenantOf(v)) {
 			return false
 		}
 	case isCommunication(op):
@@ -33,52 +29,116 @@ func (f *function) request(v *ir.Value, home *place) bool {
 		return false
 	}
 	f.places[v] = home
-	return true
-}
-
-// firstWriter is the earliest operation that may write a slice of a concatenation.
-func (f *function) firstWriter(concat *ir.Op) int {
-	first := f.index[concat]
-	for _, v := range concat.Operands() {
-		for v.Op() != nil && isView(v.Op()) {
-			v = v.Op().Operand(0)
-		}
-		if v.Op() != nil {
-			first = min(first, f.index[writer(v)])
-		}
-	}
-	return first
-}
-
-// overwritable reports whether operation at may start to write the root: whether the state in it is read by nobody from
-// then on. The launch that computes result v may itself read it where its kernel allows that.
-func (f *function) overwritable(r *root, at int, v *ir.Value, home *place) bool {
-	for _, a := range f.args {
-		if f.places[a.value].root != r {
-			continue
-		}
-		last := f.lastUse[a.value]
-		if last > at || last == at && (v == nil || !f.readsOnlyShared(v.Op(), a.value, v, home)) {
-			return false
-		}
+	if op.Name() == "tile.launch" {
+		f.requestShared(v, home)
 	}
 	return true
 }
 
-// readsOnlyShared reports whether a launch that reads state value old, as it is or through views, reads it only as an
-// operand that may share memory with result v at home.
-func (f *function) readsOnlyShared(launch *ir.Op, old, v *ir.Value, home *place) bool {
-	kernel := f.kernel(launch)
+// requestShared asks for what a launch makes v of, where that may be the same memory, to be computed where v is: a sum of several
+// terms then grows in its place from the first on.
+func (f *function) requestShared(v *ir.Value, home *place) {
+	launch := v.Op()
+	if home.root.space != mem.State {
+		return
+	}
 	for i, o := range launch.Operands() {
-		if base(o) != old {
+		if o.Type() == v.Type() && share.Allowed(f.kernel(launch), i, launch.NumOperands()+v.Index()) && f.request(o, home) {
+			return
+		}
+	}
+}
+
+// tenant is a value in named memory, and how long.
+type tenant struct {
+	share.Span
+	values []*ir.Value // it, and what else is kept in its memory: the parts of a concatenation; none for what is copied there
+	writer *ir.Op      // the launch that writes it; nil for others
+	over   *ir.Value   // what a collective makes it of in one place
+	place  *place
+}
+
+// tenantOf is how long a value that an operation makes would be in named memory.
+func (f *function) tenantOf(v *ir.Value) tenant {
+	t := tenant{Span: share.Span{First: f.index[writer(v)], Last: f.lastUse[v]}, values: []*ir.Value{v}}
+	switch op := v.Op(); {
+	case op.Name() == "tile.launch":
+		t.writer = op
+	case op.Name() == "blu.concat": // what reads a part may read it here, and what makes one may write it here
+		for _, o := range op.Operands() {
+			part := base(o)
+			t.values, t.Last = append(t.values, part), max(t.Last, f.lastUse[part])
+			if part.Op() != nil {
+				t.First = min(t.First, f.tenantOf(part).First)
+			}
+		}
+	}
+	return t
+}
+
+// admit puts a value into named memory, or reports that it would interfere with what else is put there.
+func (f *function) admit(home *place, t tenant) bool {
+	t.place = home
+	if !f.admits(home.root, t) {
+		return false
+	}
+	home.root.tenants = append(home.root.tenants, t)
+	return true
+}
+
+func (f *function) admits(r *root, t tenant) bool {
+	spans := make([]share.Span, len(r.tenants))
+	for i, o := range r.tenants {
+		spans[i] = o.Span
+	}
+	return share.Admits(spans, t.Span, func(i int) bool {
+		if o := r.tenants[i]; t.First < o.First {
+			return f.handsOver(t, o)
+		}
+		return f.handsOver(r.tenants[i], t)
+	})
+}
+
+// handsOver reports whether what writes a tenant reads the one before it only as operands that may share memory with what it
+// writes.
+func (f *function) handsOver(from, to tenant) bool {
+	if to.over != nil && slices.Contains(from.values, to.over) {
+		return true
+	}
+	launch := to.writer
+	if launch == nil {
+		return false
+	}
+	kernel, at := f.kernel(launch), 0
+	for i, o := range launch.Operands() {
+		if !slices.Contains(from.values, base(o)) {
 			continue
 		}
-		p := f.throughViews(o)
-		if p == nil || !p.same(home) || !share.Allowed(kernel, i, launch.NumOperands()+v.Index()) {
+		at++
+		if p := f.placeIn(o, from); p == nil || !p.same(to.place) || !share.Allowed(kernel, i, launch.NumOperands()+to.values[0].Index()) {
 			return false
 		}
 	}
-	return true
+	return at > 0 // else it is read another way, as part of what is copied
+}
+
+// placeIn is the place that views of a tenant's value make of its place, or nil.
+func (f *function) placeIn(v *ir.Value, t tenant) *place {
+	if v == t.values[0] {
+		return t.place
+	}
+	if v.Op() == nil || !isView(v.Op()) {
+		return nil
+	}
+	p := f.placeIn(v.Op().Operand(0), t)
+	if p == nil {
+		return nil
+	}
+	q, ok := viewOf(v.Op(), p)
+	if !ok {
+		return nil
+	}
+	return q
 }
 
 // throughViews is the place of a value that views make of one that is placed, or nil.
@@ -250,11 +310,11 @@ const (
 )
 
 // roomy is new memory for a result. Rows are made longer where they aren't multiples of rowBytes: 16-bit ones that a product
-// reads, and those that a product writes and only launches read.
+// reads, and those of 32 or 16 bits that a product writes and only launches read.
 func (f *function) roomy(v *ir.Value, at int, loc *ir.Location) *place {
 	shape := v.Shape()
 	size, last := ir.ByteSize(v.Elem()), len(shape)-1
-	if last < 1 || shape[last]*size%rowBytes == 0 || !(size == 2 && f.multiplied(v) || size == 4 && f.product(v) && launchesOnly(v)) {
+	if last < 1 || shape[last]*size%rowBytes == 0 || !(size == 2 && f.multiplied(v) || size <= 4 && f.product(v) && launchesOnly(v)) {
 		return whole(f.fresh(v.Type(), at, loc), shape)
 	}
 	longer := lengthened(shape, size)

@@ -194,7 +194,7 @@ func (k *classifier) chunkAt(from, to int64) (c chunked) {
 	_, rhs := blu.DotOperandAxes(k.dot)
 	lhs, _ := blu.DotOperandAxes(k.dot)
 	x := k.take(k.dot.Operand(0), append(slices.Clone(lhs.Free), lhs.Contract...), from, to)
-	logits := dotLike(b, k.dot, x, k.dot.Operand(1), nil, nil, []int64{1}, rhs.Contract)
+	logits := k.p.keptLogits(dotLike(b, k.dot, x, k.dot.Operand(1), nil, nil, []int64{1}, rhs.Contract))
 	targets := k.take(k.loss.Operand(1), counted(len(k.loss.Operand(1).Shape())), from, to)
 	ignore, _ := k.loss.Attrs().Int("ignore")
 	before := k.loss.Prev()

@@ -10,7 +10,8 @@ import (
 // roundProducts rounds what products of precision bf16 multiply: to bfloat16, to nearest with ties to even, and that is what
 // they read. Sums and results are float32. So is an activation function, but its argument, the result of a product that is
 // kept for the backward pass, is rounded; and the gradient of a norm's result, which products give, before it is that of the
-// norm's argument. Attention is all of bfloat16: what it gives, products multiply next.
+// norm's argument; and the logits of a cross entropy, if nothing else reads them. Attention is all of bfloat16: what it gives,
+// products multiply next.
 //
 // It comes after the classifier was cut into chunks, so that of the gradient of all logits no more than a chunk is rounded
 // at a time.
@@ -42,6 +43,10 @@ func (r *narrower) operands(op *ir.Op) []int {
 	switch op.Def() {
 	case blu.Gelu, blu.GeluGrad, blu.Silu, blu.SiluGrad:
 		if fromProduct(op.Operand(0)) {
+			return []int{0}
+		}
+	case blu.CrossEntropy, blu.CrossEntropyGrad:
+		if fromProduct(op.Operand(0)) && onlyLosses(op.Operand(0)) {
 			return []int{0}
 		}
 	case blu.LayernormGrad, blu.RmsnormGrad:
@@ -133,6 +138,25 @@ func fromProduct(v *ir.Value) bool {
 		}
 	}
 	return false
+}
+
+// onlyLosses reports whether a value is only read as logits.
+func onlyLosses(v *ir.Value) bool {
+	for u := range v.Uses() {
+		if op := u.Owner(); u.Index() != 0 || !op.Is(blu.CrossEntropy) && !op.Is(blu.CrossEntropyGrad) {
+			return false
+		}
+	}
+	return true
+}
+
+// keptLogits is logits that nothing but a loss and its gradient reads, as roundProducts leaves them.
+func (p *preparer) keptLogits(logits *ir.Value) *ir.Value {
+	f32 := ir.Type(p.b.Ctx.F32())
+	if !fromProduct(logits) || logits.Elem() != f32 {
+		return logits
+	}
+	return p.b.CastTo(p.b.CastTo(logits, p.b.Ctx.Float(ir.BF16)), f32)
 }
 
 // narrower makes each rounded value once.

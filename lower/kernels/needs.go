@@ -90,7 +90,7 @@ func (n needs) by(v *ir.Value, op *ir.Op) need {
 func (p *planner) welcome(op *ir.Op, g *group) bool {
 	need := p.needs.of(op.Result(0))
 	switch {
-	case p.soleUse(op, g):
+	case p.soleUse(op, g), p.origin[op] == blu.Accumulate.Name: // in the place of the sum, where later terms are added to it
 		return true
 	case need.use == later && need.at != never:
 		return false

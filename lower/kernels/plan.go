@@ -95,7 +95,7 @@ func (p *planner) visit(op *ir.Op) error {
 		p.dot(op)
 	case isCommunication(op):
 		p.single(op, nil) // what its operands are must be in memory, and its results are there
-	case op.Is(blu.Attention) || op.Is(blu.AttentionGrad) || op.Is(blu.ScatterAdd):
+	case op.Is(blu.Attention) || op.Is(blu.AttentionGrad) || op.Is(blu.ScatterAdd) || op.Is(scatterInto):
 		p.single(op, nil)
 	default:
 		return op.Errorf("%s has no kernel", op.Name())

@@ -48,6 +48,8 @@ const smallElems = 1024
 func prepare(c *ir.Context, fn *ir.Op, t Target) map[*ir.Op]string {
 	p := &preparer{b: blu.On(ir.NewBuilder(c, fn.Body())), target: t, origin: map[*ir.Op]string{}}
 	p.chunk(fn)
+	p.accumulateFirst(fn)
+	p.scatterInPlace(fn)
 	rewrite.EraseDead(fn)
 	p.roundProducts(fn)
 	p.round(fn, p.rewrite, func(op *ir.Op) string { return op.Def().Name })
@@ -238,9 +240,13 @@ func (p *preparer) crossEntropyAt(logits, targets *ir.Value, ignore, from int64)
 	top := b.ReduceMax(x, []int64{axis})
 	shift := b.Select(b.Compare(top, b.SplatLike(top, math.Inf(-1)), "eq"), b.SplatLike(top, 0), top)
 	log := b.Log(p.expSum(x, shift))
+	stored := logits // pick reads them from memory
+	if op := logits.Op(); op != nil && op.Is(blu.Cast) && isNarrow(op.Operand(0).Elem()) {
+		stored = op.Operand(0)
+	}
 	picked := b.CreateState(pick, ir.OpState{
-		Operands: []*ir.Value{logits, b.CastTo(targets, c.I32())}, Attrs: []ir.NamedAttr{{Name: "ignore", Value: c.Int64(ignore)}, {Name: "from", Value: c.Int64(from)}},
-		Results: []ir.Type{c.Tensor(targets.Shape(), logits.Elem())},
+		Operands: []*ir.Value{stored, b.CastTo(targets, c.I32())}, Attrs: []ir.NamedAttr{{Name: "ignore", Value: c.Int64(ignore)}, {Name: "from", Value: c.Int64(from)}},
+		Results: []ir.Type{c.Tensor(targets.Shape(), stored.Elem())},
 	}).Result(0)
 	counts := b.Compare(targets, b.SplatLike(targets, float64(ignore)), "ne")
 	// Not lse - picked: of a target that is all but certain, that leaves nothing but the rounding of large numbers.

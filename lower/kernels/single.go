@@ -16,7 +16,7 @@ func (l *lowerer) singleSpec(op *ir.Op) (*spec, error) {
 		l.attentionSpec(s, op)
 	case blu.AttentionGrad:
 		l.attentionGradSpec(s, op)
-	case blu.ScatterAdd:
+	case blu.ScatterAdd, scatterInto:
 		l.scatterSpec(s, op)
 	case blu.Gather:
 		l.gatherSpec(s, op)
@@ -27,6 +27,9 @@ func (l *lowerer) singleSpec(op *ir.Op) (*spec, error) {
 		operands := make([]*ir.Value, len(args))
 		for i, a := range args {
 			operands[i] = b.ReshapeTo(a, op.Operand(i).Shape()...)
+		}
+		if op.Is(scatterInto) {
+			return []*ir.Value{b.ReshapeTo(b.Add(operands[2], b.ScatterAdd(operands[0], operands[1], op.Result(0).Shape()[0])), s.outputs[0].shape...)}
 		}
 		n := b.CreateState(op.Def(), ir.OpState{Loc: op.Loc(), Operands: operands, Attrs: op.Attrs(), Results: op.ResultTypes()})
 		out := n.Results()
@@ -89,25 +92,6 @@ func (l *lowerer) gatherSpec(s *spec, op *ir.Op) {
 		idx := w.load(w.ins[1], []*ir.Value{i}, 0, -1, block, 1)
 		x := w.typed(tile.Gather, []*ir.Value{w.ins[0], idx, i, j}, tile.Block(w.c, block, cols, table.Elem()))
 		w.store(x, w.outs[0], []*ir.Value{i, j}, 0, 1)
-		w.end()
-		return w.kernel
-	}
-}
-
-// scatterSpec adds rows to the rows of a table, a strip of columns at a time.
-func (l *lowerer) scatterSpec(s *spec, op *ir.Op) {
-	updates, indices, y := op.Operand(0), op.Operand(1), op.Result(0)
-	n, rows := ir.NumElements(indices.Shape()), y.Shape()[0]
-	width := ir.NumElements(y.Shape()[1:])
-	s.name = fmt.Sprintf("scatter_add_%dx%d_to_%d", n, width, rows)
-	s.inputs = []port{{value: updates, shape: []int64{n, width}}, {value: indices, shape: []int64{n}}}
-	s.outputs = []port{{value: y, shape: []int64{rows, width}}}
-	s.build = func() *ir.Op {
-		cols := min(width, l.target.ScatterCols)
-		w := l.start(s, []int64{width}, []int64{cols})
-		w.b.CreateState(tile.ScatterAdd, ir.OpState{
-			Operands: []*ir.Value{w.ins[0], w.ins[1], w.axes[0], w.outs[0]}, Attrs: []ir.NamedAttr{{Name: "cols", Value: w.c.Int64(cols)}},
-		})
 		w.end()
 		return w.kernel
 	}

@@ -72,7 +72,7 @@ func CPU() Target {
 func CUDA() Target {
 	return Target{
 		Name:       "cuda",
-		BlockElems: 4096, TransposeEdge: 64, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 16384, Panels: 264, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
+		BlockElems: 4096, TransposeEdge: 64, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 8192, Panels: 264, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
 		LogitsElems: 1 << 28, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,

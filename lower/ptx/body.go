@@ -1,6 +1,8 @@
 package ptx
 
 import (
+	"slices"
+
 	"blutrain/dialects/ptx"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
@@ -36,7 +38,7 @@ const earlyRegisters = 96
 func (l *lowering) loadEarly(block *ir.Block) (map[*ir.Op]bool, error) {
 	early, filled := map[*ir.Op]bool{}, 0
 	for op := range block.Ops() {
-		if !op.Is(tile.Load) || l.staged[op] != nil || l.refs[op.Operand(0)] == nil || l.refs[op.Operand(0)].scratch {
+		if !op.Is(tile.Load) || l.asked[op] != nil || l.refs[op.Operand(0)] == nil || l.refs[op.Operand(0)].scratch {
 			continue
 		}
 		rows, cols := int(op.Result(0).Shape()[0]), int(op.Result(0).Shape()[1])
@@ -173,6 +175,10 @@ func (l *lowering) elementwise(op *ir.Op) error {
 			y.cols = narrower(y.cols, x.cols)
 		}
 	}
+	if l.masksPairs(op) {
+		y.regs, l.blocks[op.Result(0)] = xs[1].regs, y
+		return nil
+	}
 	if l.roundPairs(op, xs[0], y) {
 		return nil
 	}
@@ -202,8 +208,13 @@ func (l *lowering) elementwise(op *ir.Op) error {
 
 // roundPairs rounds elements next to each other to 16 bits two at a time, or reports that they don't come so.
 func (l *lowering) roundPairs(op *ir.Op, x, y *block) bool {
-	if op.Name() != "tile.cast" || !isHalf(y.elem) || x.elem != ir.Type(l.c.F32()) || x.shape != y.shape || l.cols(x.shape[1])%2 != 0 {
+	if !l.roundsPairs(op) {
 		return false
+	}
+	mask := func(_ int, pair *ir.Value) *ir.Value { return pair }
+	if sel := op.Operand(0).Op(); l.masksPairs(sel) {
+		p := l.blocks[sel.Operand(0)]
+		mask = func(i int, pair *ir.Value) *ir.Value { return l.b.And(pair, l.mask(l.at(p, i, 0))) }
 	}
 	cols := l.cols(y.shape[1])
 	for k := 0; k < len(y.regs); k += 2 {
@@ -211,10 +222,30 @@ func (l *lowering) roundPairs(op *ir.Op, x, y *block) bool {
 			y.regs[k], y.regs[k+1] = l.number(y.elem, 0), l.number(y.elem, 0)
 			continue
 		}
-		y.regs[k], y.regs[k+1] = l.b.Split(l.b.Pack(y.elem.String(), x.regs[k], x.regs[k+1]), y.elem)
+		y.regs[k], y.regs[k+1] = l.b.Split(mask(k/cols, l.b.Pack(y.elem.String(), x.regs[k], x.regs[k+1])), y.elem)
 	}
 	l.blocks[op.Result(0)] = y
 	return true
+}
+
+// roundsPairs reports whether an operation rounds float32 to 16 bits, a thread an even number of them next to each other.
+func (l *lowering) roundsPairs(op *ir.Op) bool {
+	if op.Name() != "tile.cast" || !isHalf(op.Result(0).Elem()) || op.Operand(0).Elem() != ir.Type(l.c.F32()) {
+		return false
+	}
+	return slices.Equal(op.Operand(0).Shape(), op.Result(0).Shape()) && l.cols(int(op.Result(0).Shape()[1]))%2 == 0
+}
+
+// masksPairs reports whether an operation is select(p, x, 0) with one p for a row, of what is then rounded two at a time: the
+// mask is then put on pairs, by roundPairs, and until then the block is x.
+func (l *lowering) masksPairs(op *ir.Op) bool {
+	if op == nil || !l.masksRows(op) || !op.Result(0).HasOneUse() || !slices.Equal(op.Operand(1).Shape(), op.Result(0).Shape()) {
+		return false
+	}
+	for u := range op.Result(0).Uses() {
+		return u.Owner().Block() == op.Block() && l.roundsPairs(u.Owner())
+	}
+	return false
 }
 
 // narrower is the extent that two operands have: those that say how many there are say the same.

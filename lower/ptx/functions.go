@@ -29,7 +29,7 @@ func (l *lowering) function(op *ir.Op) (scalarFunc, error) {
 	case "compare":
 		return two(func(x, y *ir.Value) *ir.Value { return l.compare(op.Attrs().Str("predicate"), x, y) })
 	case "select":
-		if op.Operand(0).Shape()[1] == 1 && op.Result(0).Shape()[1] > 1 && elem == ir.Type(l.c.I1()) && op.Result(0).Elem() == ir.Type(l.c.F32()) && isZero(op.Operand(2)) {
+		if l.masksRows(op) {
 			return func(xs []*ir.Value) (*ir.Value, error) { return l.masked32(xs[0], xs[1]), nil }, nil
 		}
 		return func(xs []*ir.Value) (*ir.Value, error) { return l.choose(xs[0], xs[1], xs[2]), nil }, nil
@@ -111,10 +111,19 @@ func (l *lowering) quick(op *ir.Op, name string) scalarFunc {
 	return nil
 }
 
+// masksRows reports whether an operation is select(p, x, 0) with one p for many float32.
+func (l *lowering) masksRows(op *ir.Op) bool {
+	return op.Name() == "tile.select" && op.Operand(0).Shape()[1] == 1 && op.Result(0).Shape()[1] > 1 && op.Result(0).Elem() == ir.Type(l.c.F32()) && isZero(op.Operand(2))
+}
+
 // masked32 is x where p holds, else 0, for one p and many x.
 func (l *lowering) masked32(p, x *ir.Value) *ir.Value {
-	mask := l.remember(placeKey{"mask", p, 0, 0}, func() *ir.Value { return l.b.Select(p, l.b.I32(-1), l.b.I32(0)) })
-	return l.b.Bitcast(l.b.And(l.b.Bitcast(x, l.c.I32()), mask), l.c.F32())
+	return l.b.Bitcast(l.b.And(l.b.Bitcast(x, l.c.I32()), l.mask(p)), l.c.F32())
+}
+
+// mask is all bits where p holds, else none.
+func (l *lowering) mask(p *ir.Value) *ir.Value {
+	return l.remember(placeKey{"mask", p, 0, 0}, func() *ir.Value { return l.b.Select(p, l.b.I32(-1), l.b.I32(0)) })
 }
 
 func (l *lowering) not(p *ir.Value) *ir.Value {
@@ -217,6 +226,13 @@ func (l *lowering) exp(x *ir.Value) *ir.Value {
 	return b.Mul(b.Unary(ptx.Exp2Flushed, r), power)
 }
 
+// roughExp is e^x as 2^(x log2(e)): the exponent is rounded, so that the result is off by up to |x| units in the last place of
+// float32. That is less than 2^-9 of it as long as it is no subnormal number, which becomes 0; and less than a unit of 1 in a
+// sum that has a term of 1, since |x| e^x is below 1/2 for all others.
+func (l *lowering) roughExp(x *ir.Value) *ir.Value {
+	return l.b.Unary(ptx.Exp2Flushed, l.b.Mul(x, l.b.F32(math.Log2E)))
+}
+
 // sigmoid is 1/(1 + e^-x).
 func (l *lowering) sigmoid(x *ir.Value) *ir.Value {
 	return l.b.Unary(ptx.RcpFlushed, l.b.Add(l.exp(l.b.Unary(ptx.Neg, x)), l.b.F32(1)))
@@ -260,6 +276,9 @@ func (l *lowering) roundedGate(x *ir.Value) *ir.Value {
 
 // rounded is the form of an operation whose results are rounded to bfloat16 wherever they go; nil where it has none.
 func (l *lowering) rounded(op *ir.Op) scalarFunc {
+	if op.Def().Name == "exp" && op.Operand(0).Elem() == ir.Type(l.c.F32()) && (l.rough[op] || op.Result(0).Shape()[1] > 1 && roundedSoon(op.Result(0))) {
+		return func(xs []*ir.Value) (*ir.Value, error) { return l.roughExp(xs[0]), nil }
+	}
 	if op.Attrs().Str("approximate") != "tanh" || op.Operand(0).Elem() != ir.Type(l.c.F32()) || !onlyRounded(op.Result(0)) {
 		return nil
 	}
@@ -272,6 +291,26 @@ func (l *lowering) rounded(op *ir.Op) scalarFunc {
 		}
 	}
 	return nil
+}
+
+// roundedSoon reports whether everything that is computed of a value is rounded to bfloat16 after few operations that do little
+// to relative errors, or nothing to absolute ones.
+func roundedSoon(v *ir.Value) bool {
+	for u := range v.Uses() {
+		switch op := u.Owner(); op.Name() {
+		case "tile.cast":
+			if op.Result(0).Elem().String() != "bf16" {
+				return false
+			}
+		case "tile.add", "tile.sub", "tile.mul", "tile.select":
+			if !roundedSoon(op.Result(0)) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // floor is the greatest integer that is not above x.

@@ -21,6 +21,9 @@ func (l *lowering) loop(op *ir.Op) error {
 	if err != nil {
 		return err
 	}
+	if l.waits[op] {
+		l.sync()
+	}
 	var inits []*ir.Value
 	for i, v := range carried {
 		regs := l.blocks[v].regs
@@ -48,7 +51,7 @@ func (l *lowering) loop(op *ir.Op) error {
 		}
 		return next, nil
 	}
-	ahead := l.stage(op, late)
+	ahead := l.askAhead(op, late)
 	results, err := l.rounds(op, inits, ahead == nil, round)
 	if err != nil {
 		return err
@@ -142,6 +145,7 @@ func (l *lowering) lateReductions(op *ir.Op) ([]*late, error) {
 				return nil, err
 			}
 			sum.of, all[i] = top, sum
+			l.rough[r.Operand(0).Op()] = true // once all terms are relative to the greatest
 		}
 	}
 	for n := 0; n < len(all); { // until none is left that something else needs in each round

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"blutrain/dialects/exec"
@@ -85,18 +86,21 @@ type lowering struct {
 	blocks map[*ir.Value]*block
 	refs   map[*ir.Value]*reference
 	within map[*ir.Op]bool     // reductions that each thread makes for itself, of a loop's round
+	rough  map[*ir.Op]bool     // exponentials that are terms of a sum with one that is 1
 	whole  map[*ir.Value]whole // indices of loops of which the round at hand is no shorter one
-	staged map[*ir.Op]*staged  // loads of a loop that are asked for a round ahead
+	asked  map[*ir.Op]*asked   // loads of a loop that are asked for a round ahead
 	shares map[*ir.Value]bool  // outputs that share memory with an input that other threads may read
+	waits  map[*ir.Op]bool     // loops that store to such memory what others have read before
 
 	trow, tcol *ir.Value // row and column of the thread
 	part       *ir.Value // which of the blocks of threads at its grid point it is in
 	row0, col0 *ir.Value // of its first element
 	known      map[*ir.Block]map[any]*ir.Value
 
-	shared    int64 // bytes of shared memory
-	held      int64 // those at its start that exchanges between threads leave alone; they use the rest, one after the other
-	workspace int64 // bytes of global memory of a block of threads
+	stage     *stage // the row that is kept in shared memory, or nil
+	shared    int64  // bytes of shared memory
+	held      int64  // those behind that row that exchanges between threads leave alone; they use the rest, one after the other
+	workspace int64  // bytes of global memory of a block of threads
 	errors    []ir.Attr
 	errorsAt  *ir.Value
 	workAt    *ir.Value
@@ -146,7 +150,9 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 	params := l.parameters(needs)
 	ins, outs := tile.Refs(kernel)
 	var err error
-	if l.layout, err = chooseLayout(kernel, align); err != nil {
+	if l.stage = findStage(kernel, target, align); l.stage != nil {
+		l.layout = l.stage.layout()
+	} else if l.layout, err = chooseLayout(kernel, align); err != nil {
 		return err
 	}
 	at := ir.NewBuilder(c, nil).Before(kernel).At(kernel.Loc())
@@ -181,7 +187,12 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 	l.findShared(ins, outs)
 	l.b.At(kernel.Loc())
 	l.place()
-	if err := l.body(kernel.Body()); err != nil {
+	if l.stage != nil {
+		err = l.staged(kernel.Body())
+	} else {
+		err = l.body(kernel.Body())
+	}
+	if err != nil {
 		return err
 	}
 	l.b.CreateState(ptx.Return, ir.OpState{})
@@ -196,7 +207,7 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 	return &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
-		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, staged: map[*ir.Op]*staged{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, asked: map[*ir.Op]*asked{}, waits: map[*ir.Op]bool{}, rough: map[*ir.Op]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
 	}
 }
 
@@ -285,25 +296,35 @@ func (l *lowering) place() {
 		l.tcol = b.RemI(tid, l.tc)
 	}
 	l.row0, l.col0 = b.MulI(l.trow, l.vr), b.MulI(l.tcol, l.v)
-	grid, steps := l.kernel.Attrs().Ints("grid"), l.kernel.Attrs().Ints("steps")
-	axes := tile.Axes(l.kernel)
+	if l.stage != nil {
+		return // its block goes from one grid point to another
+	}
 	point := l.point
 	if l.part = b.I32(0); l.parts > 1 {
 		point = b.Special("ctaid.x")
 		l.part, point = b.RemI(point, l.parts), b.DivI(point, l.parts)
 	}
+	maps.Copy(l.index, l.axesOf(point))
+}
+
+// axesOf is the indices of a grid point; nil is that of the block's number in the grid.
+func (l *lowering) axesOf(point *ir.Value) map[*ir.Value]*ir.Value {
+	b, at := l.b, map[*ir.Value]*ir.Value{}
+	grid, steps := l.kernel.Attrs().Ints("grid"), l.kernel.Attrs().Ints("steps")
+	axes := tile.Axes(l.kernel)
 	for i := len(grid) - 1; i >= 0; i-- {
 		n := (grid[i] + steps[i] - 1) / steps[i]
 		if n <= 1 {
-			l.index[axes[i]] = b.I32(0)
+			at[axes[i]] = b.I32(0)
 			continue
 		}
 		if point == nil {
 			point = b.Special("ctaid.x")
 		}
-		l.index[axes[i]] = b.MulI(b.RemI(point, int(n)), int(steps[i]))
+		at[axes[i]] = b.MulI(b.RemI(point, int(n)), int(steps[i]))
 		point = b.DivI(point, int(n))
 	}
+	return at
 }
 
 // finish says on the kernel what a launch needs to know.
@@ -317,7 +338,10 @@ func (l *lowering) finish() {
 	k.SetAttr(RefsAttr, l.c.Array(types...))
 	k.SetAttr(OutsAttr, l.c.Int64(int64(len(outs))))
 	blocks, _ := gridBlocks(l.kernel) // that there are not too many was checked
-	k.SetAttr(BlocksAttr, l.c.Int64(blocks*int64(max(1, l.parts))))
+	if blocks *= int64(max(1, l.parts)); l.stage != nil {
+		blocks = int64(l.stage.blocks)
+	}
+	k.SetAttr(BlocksAttr, l.c.Int64(blocks))
 	if l.shared > 0 {
 		k.SetAttr("shared", l.c.Int64(l.shared))
 	}
@@ -390,20 +414,21 @@ func (l *lowering) sync() { l.b.Do(ptx.Sync, nil) }
 
 // exchange is shared memory for an exchange of so many bytes, once all threads are done with the one before.
 func (l *lowering) exchange(bytes int64) *ir.Value {
-	l.shared = max(l.shared, l.held+bytes)
+	held := l.stage.bytes() + l.held
+	l.shared = max(l.shared, held+bytes)
 	l.sync()
-	return l.b.AddI(l.sharedBase(), int(l.held))
+	return l.b.AddI(l.sharedBase(), int(held))
 }
 
 // hold is shared memory that exchanges leave alone until it is released.
 func (l *lowering) hold(bytes int64) *ir.Value {
-	if l.shared > l.held {
+	held := l.stage.bytes() + l.held
+	if l.shared > held {
 		l.sync() // an exchange may still read there
 	}
-	base := l.b.AddI(l.sharedBase(), int(l.held))
 	l.held += bytes
-	l.shared = max(l.shared, l.held)
-	return base
+	l.shared = max(l.shared, held+bytes)
+	return l.b.AddI(l.sharedBase(), int(held))
 }
 
 func (l *lowering) sharedBase() *ir.Value { return l.remember("shared", l.b.SharedBase) }

@@ -86,7 +86,7 @@ func (p places) place(x *block, i, j int) (*ir.Value, int) {
 	return p.l.b.Add(p.at, p.l.b.I64(n)), 0
 }
 
-// wide is how many columns next to each other one access can move: 1, 2 or 4.
+// wide is how many columns next to each other one access can move: 1, 2, 4 or, of 16 bits, 8.
 func (l *lowering) wide(w window, x *block) int {
 	n := min(l.v, 16/int(w.ref.size))
 	if n < 2 || x.shape[1] == 1 || w.colStride != w.ref.size || w.cols.divisor%int64(l.v) != 0 || x.shape[1]%l.v != 0 || isTruth(x.elem) {
@@ -120,7 +120,11 @@ func (l *lowering) loaded(op *ir.Op) (*block, window) {
 }
 
 func (l *lowering) load(op *ir.Op) {
-	if s := l.staged[op]; s != nil {
+	if l.stage != nil && op.Operand(0) == l.stage.ref {
+		l.loadStaged(op)
+		return
+	}
+	if s := l.asked[op]; s != nil {
 		s.take(op)
 		return
 	}
@@ -171,7 +175,11 @@ func (l *lowering) read(at *ir.Value, shift int, elem ir.Type, n int, when *ir.V
 		byteAt := l.b.LoadByte(at, shift, when)
 		return []*ir.Value{l.b.Compare("ne", byteAt, l.b.I32(0))}
 	}
-	return l.b.Scalars(l.b.Load(at, elem, n, ptx.Access{Space: "global", Offset: shift, If: when}))
+	access := ptx.Access{Space: "global", Offset: shift, If: when}
+	if n > 4 {
+		return l.unpacked(l.b.Scalars(l.b.Load(at, l.c.I32(), n/2, access)), elem)
+	}
+	return l.b.Scalars(l.b.Load(at, elem, n, access))
 }
 
 func (l *lowering) store(op *ir.Op) error {
@@ -204,6 +212,9 @@ func (l *lowering) write(at *ir.Value, shift int, xs []*ir.Value, when *ir.Value
 		l.b.StoreByte(at, l.b.Select(xs[0], l.b.I32(1), l.b.I32(0)), shift, when)
 		return
 	}
+	if isHalf(xs[0].Type()) && len(xs) > 4 {
+		xs = l.packed(xs)
+	}
 	l.b.Store(at, l.b.Vector(xs...), ptx.Access{Space: "global", Offset: shift, If: when})
 }
 
@@ -234,41 +245,33 @@ func (l *lowering) workBase() *ir.Value {
 }
 
 // findShared finds the outputs that share memory with an input of which a thread may read what another stores: all but
-// those whose every element is read and stored by the same thread, one right after the other.
+// those whose every element is read and stored by the same thread, one right after the other. Where a loop does that, and all
+// else is read before it, its threads wait for each other once, before its first round.
 func (l *lowering) findShared(ins, outs []*ir.Value) {
 	for _, pair := range share.Shared(l.kernel) {
-		if in, out := ins[pair[0]], outs[pair[1]-len(ins)]; !ownElements(in, out) {
+		in, out := ins[pair[0]], outs[pair[1]-len(ins)]
+		store := share.OnlyStore(out)
+		if store == nil || !l.storedByReaders(store) {
 			l.shares[out] = true
+			continue
+		}
+		for u := range in.Uses() {
+			switch load := u.Owner(); {
+			case load.Is(tile.Load) && load.Block() == store.Block() && share.SameBlock(load, store):
+			case store.Parent().Name() == "scf.for" && !store.Parent().IsAncestorOf(load):
+				l.waits[store.Parent()] = true
+			default:
+				l.shares[out] = true
+			}
 		}
 	}
 }
 
-func ownElements(in, out *ir.Value) bool {
-	store := share.OnlyStore(out)
-	if store == nil {
-		return false
-	}
+// storedByReaders reports whether what is stored belongs to one thread, element by element, so that the one that stores it is the
+// one that reads it in its place.
+func (l *lowering) storedByReaders(store *ir.Op) bool {
 	block := store.Operand(0).Shape()
-	if block[0] == 1 && len(out.Shape()) > 1 || block[1] == 1 || block[0] == 1 {
-		return false // several threads read what one of them stores
-	}
-	for u := range in.Uses() {
-		load := u.Owner()
-		if !load.Is(tile.Load) || load.Result(0).Type() != store.Operand(0).Type() || load.NumOperands()-1 != store.NumOperands()-2 {
-			return false
-		}
-		for i := 1; i < load.NumOperands(); i++ {
-			if load.Operand(i) != store.Operand(i+1) {
-				return false
-			}
-		}
-		lr, lc := tile.Window(load)
-		sr, sc := tile.Window(store)
-		if lr != sr || lc != sc {
-			return false
-		}
-	}
-	return true
+	return (block[0] > 1 || l.tr == 1) && (block[1] > 1 || l.tc == 1)
 }
 
 // layoutOf is the strides of a memref in bytes.

@@ -27,6 +27,9 @@ func Allowed(kernel *ir.Op, in, out int) bool {
 	if src.Type() != dst.Type() || kernel.Attr(ApartAttr) != nil {
 		return false
 	}
+	if scatter := scatterFrom(src); scatter != nil {
+		return scatter.Operand(3) == dst && dst.HasOneUse()
+	}
 	store := OnlyStore(dst)
 	if store == nil {
 		return false
@@ -48,6 +51,17 @@ func Allowed(kernel *ir.Op, in, out int) bool {
 		}
 	}
 	return true
+}
+
+// scatterFrom is the scatter_add that alone uses a reference, as what its table holds at first: it says that the table may be the
+// same memory. It is nil where the reference is used otherwise.
+func scatterFrom(init *ir.Value) *ir.Op {
+	for u := range init.Uses() {
+		if op := u.Owner(); init.HasOneUse() && op.Is(tile.ScatterAdd) && u.Index() == 4 {
+			return op
+		}
+	}
+	return nil
 }
 
 // repeats reports whether a store may be made more than once for the same elements: whether a grid axis or a loop around it has no part

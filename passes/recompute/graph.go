@@ -75,6 +75,7 @@ func newGraph(fn *ir.Op) (g *graph, ok bool) {
 		g.ops = append(g.ops, n)
 	}
 	g.pinEquals()
+	g.pinChunks()
 	g.end = int32(len(g.ops) - 1)
 	for _, v := range g.ops[g.end].in {
 		g.values[g.values[v].root].bytes, g.values[g.values[v].root].stored = 0, true
@@ -90,6 +91,21 @@ func newGraph(fn *ir.Op) (g *graph, ok bool) {
 func (g *graph) pinEquals() {
 	for _, n := range g.ops {
 		if !blu.ComparesEqual(n.op) {
+			continue
+		}
+		for _, v := range n.in {
+			if def := g.values[g.values[v].root].def; def >= 0 {
+				g.ops[def].pinned = true
+			}
+		}
+	}
+}
+
+// pinChunks keeps what the gradient of logits that are computed some rows at a time is multiplied with: computed again after the loss,
+// it would come too late for the chunks, and the logits would be there whole.
+func (g *graph) pinChunks() {
+	for _, n := range g.ops {
+		if !sumsChunks(n.op) {
 			continue
 		}
 		for _, v := range n.in {

@@ -32,19 +32,27 @@ func bytesInMemory(v *ir.Value) int64 {
 	if inChunks(v) {
 		n = min(n, logitsRows*v.Shape()[len(v.Shape())-1])
 	}
-	if sumsChunks(v.Op()) && onlyAccumulated(v) {
-		n *= 2 // the last sum is made beside the one before it: a product, that sum and a gradient make no sum in place
+	if inSum(v) {
+		return 0
 	}
 	return n * ir.ByteSize(v.Elem())
 }
 
-func onlyAccumulated(v *ir.Value) bool {
+// inSum reports whether a value is added to a sum that the function keeps in storage: products and lookups' rows are added where
+// that lies, one after the other.
+func inSum(v *ir.Value) bool {
+	if !v.HasOneUse() || !v.DefinedBy(blu.Dot) && !v.DefinedBy(blu.ScatterAdd) && !v.DefinedBy(blu.Add) {
+		return false
+	}
 	for u := range v.Uses() {
-		if !u.Owner().Is(blu.Accumulate) {
-			return false
+		switch op := u.Owner(); {
+		case op.Is(blu.Accumulate):
+			return u.Index() == 1 && op.Operand(0).Op() == nil
+		case op.Is(blu.Add):
+			return (u.Index() == 0 || !v.DefinedBy(blu.Add)) && inSum(op.Result(0))
 		}
 	}
-	return true
+	return false
 }
 
 // inChunks reports whether a value is logits, or their gradient, that are computed some rows at a time.

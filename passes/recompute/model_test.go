@@ -242,9 +242,9 @@ func TestErrors(t *testing.T) {
 }
 
 // The estimate agrees with the arena that the CPU's kernels are given, as they are grouped and packed there. Measured: within
-// 0.3% for GPT-2 in every mode, equal for Llama but in the mode full, which is underestimated by 8%.
+// 0.01% in every mode.
 func TestEstimateAgainstArena(t *testing.T) {
-	const allowed = 0.1
+	const allowed = 0.01
 	for _, name := range []string{"gpt2", "llama"} {
 		for _, mode := range []recompute.Mode{recompute.None, recompute.Auto, recompute.Full} {
 			c, m := model(t, name, nil)

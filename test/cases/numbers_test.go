@@ -2,6 +2,7 @@ package cases
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -308,6 +309,53 @@ train m {
 		}
 		within(t, 1e-6, moved, read(t, tied.Programs[target], "wte"), target)
 	})
+}
+
+// TestCase_SumsOfManyTerms: a table that is looked up twice and multiplied with three times, beside one that is only looked up, over
+// micro-batches. What the sums of gradients held before the first, be it NaN, does not matter.
+func TestCase_SumsOfManyTerms(t *testing.T) {
+	m := Compile(t, `
+model m(V = 5, C = 4) {
+  param table: f32[V, C] = normal(std: 1.0)
+  param other: f32[V, C] = normal(std: 1.0)
+  fn loss(tokens: i32[B, S], targets: i32[B, S]) -> (f32, f32) {
+    let x = table[tokens] + other[tokens]
+    let y = tanh(linear(x, table) + linear(x * x, table))
+    let z = table[targets] * sum(y, axis: 2, keep: true)
+    return cross_entropy(linear(z, table), targets)
+  }
+}
+train m {
+  minimize loss
+  batch B = 2, S = 3, accumulate = 2
+  optimizer sgd(lr: 1.0)
+}`, nil)
+	for _, name := range []string{"table", "other"} {
+		m.Set(name, read(t, m.Programs["ref"], name)...)
+	}
+	nan := slices.Repeat([]float64{math.NaN()}, 20)
+	m.Set("grads/table", nan...)
+	m.Set("grads/other", nan...)
+	m.Set("loss_sum", math.NaN())
+	got := map[string]map[string][]float64{}
+	for i, in := range []map[string]runtime.Array{
+		{"tokens": ints([]int32{1, 4, 1, 0, 0, 0}, 2, 3), "targets": ints([]int32{0, 1, 2, 0, 4, 4}, 2, 3)},
+		{"tokens": ints([]int32{3, 3, 2, 1, 0, 4}, 2, 3), "targets": ints([]int32{1, 1, 1, 1, 1, 0}, 2, 3)},
+		{"tokens": ints([]int32{0, 1, 2, 3, 4, 4}, 2, 3), "targets": ints([]int32{4, 3, 2, 1, 0, 0}, 2, 3)},
+	} {
+		m.Each(func(target string, p runtime.Program) {
+			_, err := p.Call("accumulate", in, runtime.Scalars{"first": float64(max(0, 1-i)), "seed": 3})
+			require.NoError(t, err, target)
+			sums := map[string][]float64{}
+			for _, name := range []string{"grads/table", "grads/other", "loss_sum", "count"} {
+				sums[name] = read(t, p, name)
+			}
+			got[target] = sums
+		})
+		for name, want := range got["ref"] {
+			within(t, 1e-3, want, got["cpu"][name], name)
+		}
+	}
 }
 
 // TestCase_BroadcastBias: the gradient of a bias sums over batch and sequence.

@@ -50,7 +50,7 @@ func TestBrokenKernelsAreNamed(t *testing.T) {
 		{"gemm_tn_accumulate_", `host.unary %10, %8 {fn = "not"}`, "host.copy %10, %8"},
 		{"gemm_nt_bias_", `fn = "add"`, `fn = "sub"`},
 		{"reduce_sum_accumulate_", `fn = "sum"`, `fn = "max"`},
-		{"scatter_add_", "cols = 64", "cols = 63"},
+		{"scatter_into_", "cols = 64", "cols = 63"},
 		{"sum_squares_", `fn = "mul"`, `fn = "add"`},
 		{"adamw_", "value = 8.999999761581421e-01", "value = 9.0001e-01"},
 	} {

@@ -1,6 +1,8 @@
 package ptx
 
 import (
+	"slices"
+
 	"blutrain/dialects/ptx"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
@@ -11,32 +13,32 @@ import (
 // round has a block in registers it asks for the next round's. A thread copies what it will use itself, and waits for nothing
 // but its own copies; memory is never idle, and no register holds what has not come yet.
 
-// stagedBytes is the most shared memory of a block of threads for what is on its way: two of them have it on a multiprocessor.
-const stagedBytes = 96 << 10
+// askedBytes is the most shared memory of a block of threads for what is on its way: two of them have it on a multiprocessor.
+const askedBytes = 96 << 10
 
-// staging is a loop whose blocks are asked for a round ahead.
-type staging struct {
+// ahead is a loop whose blocks are asked for a round ahead.
+type ahead struct {
 	l           *lowering
 	loop        *ir.Op
-	loads       map[*ir.Op]*staged
+	loads       map[*ir.Op]*asked
 	upper, step *ir.Value
 	held        int64 // bytes of shared memory
 }
 
-// staged is a load of such a loop.
-type staged struct {
-	*staging
+// asked is a load of such a loop.
+type asked struct {
+	*ahead
 	to          *ir.Value // shared memory for the thread's first elements
 	wide, bytes int       // elements that are copied at once
 }
 
-// stage finds what a loop can ask for ahead, and asks for what its first round needs; nil where there is nothing.
-func (l *lowering) stage(op *ir.Op, late []*late) *staging {
+// askAhead finds what a loop can ask for ahead, and asks for what its first round needs; nil where there is nothing.
+func (l *lowering) askAhead(op *ir.Op, late []*late) *ahead {
 	lower, upper, step := l.index[op.Operand(0)], l.index[op.Operand(1)], l.index[op.Operand(2)]
-	if !sumsColumns(late) || !l.isRepeated(lower, upper, step) {
+	if l.stage != nil || !sumsColumns(late) || !l.isRepeated(lower, upper, step) {
 		return nil
 	}
-	s := &staging{l: l, loop: op, loads: map[*ir.Op]*staged{}, upper: upper, step: step}
+	s := &ahead{l: l, loop: op, loads: map[*ir.Op]*asked{}, upper: upper, step: step}
 	bytes := 0
 	var order []*ir.Op
 	var starts []int
@@ -45,10 +47,10 @@ func (l *lowering) stage(op *ir.Op, late []*late) *staging {
 			continue
 		}
 		n, per := s.size(load)
-		if n == 0 || (bytes+per)*l.threads > stagedBytes {
+		if n == 0 || (bytes+per)*l.threads > askedBytes {
 			continue
 		}
-		s.loads[load] = &staged{staging: s, wide: n, bytes: n * int(ir.ByteSize(load.Result(0).Elem()))}
+		s.loads[load] = &asked{ahead: s, wide: n, bytes: n * int(ir.ByteSize(load.Result(0).Elem()))}
 		starts = append(starts, bytes*l.threads)
 		bytes += per
 		order = append(order, load)
@@ -60,16 +62,16 @@ func (l *lowering) stage(op *ir.Op, late []*late) *staging {
 	base, tid := l.hold(s.held), l.remember("thread", func() *ir.Value { return l.b.Special("tid.x") })
 	for i, load := range order {
 		l.b.At(load.Loc())
-		staged := s.loads[load]
-		l.staged[load] = staged
-		staged.to = l.b.Add(l.b.AddI(base, starts[i]), l.b.MulI(tid, staged.bytes))
-		staged.ask(load, lower)
+		asked := s.loads[load]
+		l.asked[load] = asked
+		asked.to = l.b.Add(l.b.AddI(base, starts[i]), l.b.MulI(tid, asked.bytes))
+		asked.ask(load, lower)
 	}
 	return s
 }
 
 // release gives the shared memory back behind the loop, whose last round has asked for nothing, but in the background.
-func (s *staging) release() {
+func (s *ahead) release() {
 	if s == nil {
 		return
 	}
@@ -96,7 +98,7 @@ func (l *lowering) isRepeated(lower, upper, step *ir.Value) bool {
 }
 
 // canAsk reports whether an operation loads rows that no other round loads, from memory that no other round writes.
-func (s *staging) canAsk(load *ir.Op) bool {
+func (s *ahead) canAsk(load *ir.Op) bool {
 	if !load.Is(tile.Load) || isTruth(load.Result(0).Elem()) {
 		return false
 	}
@@ -111,21 +113,21 @@ func (s *staging) canAsk(load *ir.Op) bool {
 		}
 	}
 	ins, outs := tile.Refs(s.l.kernel)
-	for i, in := range ins {
-		if in == load.Operand(0) {
-			for _, pair := range share.Shared(s.l.kernel) {
-				if pair[0] == i && !ownElements(in, outs[pair[1]-len(ins)]) {
-					return false
-				}
-			}
-			return true
+	i := slices.Index(ins, load.Operand(0))
+	for _, pair := range share.Shared(s.l.kernel) {
+		if pair[0] != i {
+			continue
+		}
+		out := outs[pair[1]-len(ins)]
+		if store := share.OnlyStore(out); s.l.shares[out] || store == nil || store.Block() != load.Block() || !share.SameBlock(load, store) {
+			return false
 		}
 	}
-	return false
+	return i >= 0
 }
 
 // size is how many elements are copied at once, and the bytes that a thread has of a block; 0 where such can't be copied.
-func (s *staging) size(load *ir.Op) (wide, bytes int) {
+func (s *ahead) size(load *ir.Op) (wide, bytes int) {
 	s.at(s.l.index[s.loop.Operand(0)], func() {
 		x, w := s.l.loaded(load)
 		wide, bytes = s.l.wide(w, x), len(x.regs)*int(w.ref.size)
@@ -137,7 +139,7 @@ func (s *staging) size(load *ir.Op) (wide, bytes int) {
 }
 
 // at does something for the round of an index. What is known of the round at hand does not hold for it.
-func (s *staging) at(index *ir.Value, do func()) {
+func (s *ahead) at(index *ir.Value, do func()) {
 	l, arg := s.l, s.loop.Body().Arg(0)
 	old, known := l.index[arg], l.known
 	l.index[arg], l.known = index, map[*ir.Block]map[any]*ir.Value{}
@@ -147,7 +149,7 @@ func (s *staging) at(index *ir.Value, do func()) {
 
 // ask has the block of the round of an index copied, if there is one. What it lacks is 0; where nothing is read the address
 // must still be one.
-func (s *staged) ask(load *ir.Op, index *ir.Value) {
+func (s *asked) ask(load *ir.Op, index *ir.Value) {
 	l, b := s.l, s.l.b
 	s.at(index, func() {
 		x, w := l.loaded(load)
@@ -167,7 +169,7 @@ func (s *staged) ask(load *ir.Op, index *ir.Value) {
 type askedKey struct{ when, from *ir.Value }
 
 // take gives the block of the round at hand, and asks for the next one.
-func (s *staged) take(load *ir.Op) {
+func (s *asked) take(load *ir.Op) {
 	l, b := s.l, s.l.b
 	x, _ := l.loaded(load)
 	for k := range x.regs {
@@ -182,7 +184,7 @@ func (s *staged) take(load *ir.Op) {
 }
 
 // each calls f for the first of the elements that are copied at once.
-func (s *staged) each(x *block, f func(i, j, reg int)) {
+func (s *asked) each(x *block, f func(i, j, reg int)) {
 	s.l.each(x, func(i, j, k int) {
 		if k%s.wide == 0 && !s.l.absent(x, i, j) {
 			f(i, j, k)
@@ -191,4 +193,4 @@ func (s *staged) each(x *block, f func(i, j, reg int)) {
 }
 
 // place is the bytes from a thread's first elements to element k and those next to it: those of all threads lie together.
-func (s *staged) place(k int) int { return k / s.wide * s.l.threads * s.bytes }
+func (s *asked) place(k int) int { return k / s.wide * s.l.threads * s.bytes }
