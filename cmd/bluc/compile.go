@@ -29,7 +29,7 @@ type compileCmd struct {
 	Set          settings     `placeholder:"NAME=VALUE,..." help:"Arguments of the model and sizes of the batch."`
 	Ptxas        string       `placeholder:"FILE" help:"Have NVIDIA's assembler, ptxas, make machine code of the kernels for cuda, so that the driver needn't when the artifact first runs: its path, or a name to look for in PATH."`
 	Tuning       string       `placeholder:"FILE" help:"Choose between kernels for cuda as this table of 'blurun tune' says, where it has measured them; shipped, the default: the one that comes with bluc, if it has one for the arch; none: by prediction alone."`
-	Candidates   candidates   `placeholder:"N" help:"Put N kernels (8 without =N) for each choice between kernels for cuda into the artifact, for 'blurun tune' to measure."`
+	Candidates   candidates   `placeholder:"N" help:"Put the kernels that are predicted to be best, for each choice between kernels for cuda, into the artifact, for 'blurun tune' to measure: 8, or N with --candidates=N."`
 	CompileTo    string       `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
 	DumpPhasesTo string       `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
 	passFlags

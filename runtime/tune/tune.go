@@ -44,7 +44,7 @@ func List(a *artifact.Artifact) (*tuning.Candidates, error) {
 }
 
 // Run measures every choice. A candidate that doesn't give what the program's kernel gives is never chosen, and makes the end an
-// error; the table is whole all the same.
+// error; the table is whole all the same. When the context ends it has what was measured until then, if anything was.
 func Run(ctx context.Context, p runtime.Bencher, list *tuning.Candidates, o Options) (*tuning.Table, error) {
 	m := p.Manifest()
 	table := &tuning.Table{Arch: m.Arch, Device: p.DeviceName(), Compiler: m.Compiler}
@@ -60,7 +60,10 @@ func Run(ctx context.Context, p runtime.Bencher, list *tuning.Candidates, o Opti
 	launches := launchesOf(p)
 	wrong := 0
 	for i, s := range list.Sites {
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil && i > 0 {
+			return table, fmt.Errorf("%w: %d of %d choices are measured", context.Cause(ctx), i, len(list.Sites))
+		}
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		row, faults, err := site(p, s, o.Rounds, o.Seed+uint64(i))

@@ -153,8 +153,13 @@ func TestBrokenCandidate(t *testing.T) {
 
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("interrupted"))
-	_, err = Run(ctx, d, list, Options{Rounds: 1})
+	table, err := Run(ctx, d, list, Options{Rounds: 1})
 	require.EqualError(t, err, "interrupted")
+	require.Nil(t, table)
+	ctx, cancel = context.WithCancelCause(context.Background())
+	table, err = Run(ctx, d, sites(), Options{Rounds: 1, Done: func(Row) error { cancel(errors.New("interrupted")); return nil }})
+	require.EqualError(t, err, "interrupted: 1 of 2 choices are measured")
+	require.Len(t, table.Entries, 1)
 }
 
 func TestCompareHalves(t *testing.T) {
