@@ -205,7 +205,7 @@ func (e *emulated) params(k *Kernel) []any {
 			params = append(params, b.Base)
 			continue
 		}
-		m := &emulate.TensorMap{Element: p.Map.Element, Base: b.Base, Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
+		m := &emulate.TensorMap{Element: p.Map.Element, Base: b.Base + uint64(p.Offset), Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
 		for _, o := range p.Map.Outer {
 			m.Dims, m.Strides, m.Box = append(m.Dims, o.Size), append(m.Strides, o.Pitch), append(m.Box, 1)
 		}
@@ -510,8 +510,12 @@ func batches() []product {
 // Copies and transpositions at odd sizes.
 func TestCopyEmulated(t *testing.T) {
 	for _, size := range []int{2, 4} {
-		for _, transposed := range []bool{false, true} {
-			c := Copy{Rows: 45, Cols: 71, Pitch: 73, Size: size, Transposed: transposed, OutPitch: 80, Target: ptx.SM80}
+		for _, c := range []Copy{
+			{Rows: 45, Cols: 71, Pitch: 73, OutPitch: 80}, {Rows: 45, Cols: 71, Pitch: 73, OutPitch: 80, Transposed: true},
+			{Rows: 70, Cols: 132, Pitch: 136, OutPitch: 72, Transposed: true}, {Rows: 70, Cols: 132, Pitch: 136, OutPitch: 72, Transposed: true, Unaligned: true},
+			{Rows: 7, Cols: 130, Pitch: 132, OutPitch: 7, Transposed: true},
+		} {
+			c.Size, c.Target = size, ptx.SM80
 			k, err := c.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil))
 			require.NoError(t, err)
 			m := &emulate.Memory{}
@@ -526,7 +530,7 @@ func TestCopyEmulated(t *testing.T) {
 			for row := range c.Rows {
 				for col := range c.Cols {
 					out := (row*c.OutPitch + col) * size
-					if transposed {
+					if c.Transposed {
 						out = (col*c.OutPitch + row) * size
 					}
 					require.True(t, to.Written(out))

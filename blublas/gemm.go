@@ -186,14 +186,16 @@ func symbol(s string) string {
 	return string(b)
 }
 
-// Param is one parameter of a kernel, in order: a pointer, or a tensor map where Map is not nil.
+// Param is one parameter of a kernel, in order: a pointer, or a tensor map where Map is not nil, which starts Offset bytes
+// after what the name stands for.
 type Param struct {
-	Name string
-	Map  *TensorMap
+	Name   string
+	Map    *TensorMap
+	Offset int64
 }
 
-// TensorMap describes the boxes of a matrix that the copy engine moves under the 128-byte swizzle. Element is bf16, f16
-// or tf32 (float32 in memory, rounded while copied). The contiguous dimension comes first.
+// TensorMap describes the boxes of a matrix that the copy engine moves under the 128-byte swizzle. Element is bf16, f16,
+// f32 or tf32 (float32 in memory, rounded while copied). The contiguous dimension comes first.
 type TensorMap struct {
 	Element string
 	Dims    [2]int

@@ -140,6 +140,11 @@ func (g *device) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (
 	if cfg.Precision == blublas.FP16x3 {
 		addresses = append(addresses, a.scales, b.scales)
 	}
+	for _, p := range k.Params[len(addresses):] {
+		if p.Map != nil { // what the copy engine brings of what the epilogue reads
+			addresses = append(addresses, extra[slices.Index(cfg.Epilogue.Params, p.Name)])
+		}
+	}
 	if cfg.SplitK > 1 {
 		p, err := g.Ctx.Alloc(int64(cfg.SplitK) * int64(cfg.M) * int64(cfg.N) * 4)
 		if err != nil {
@@ -156,8 +161,8 @@ func (g *device) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (
 			args = append(args, addresses[i])
 			continue
 		}
-		element := map[string]cuda.Element{"bf16": cuda.BFloat16, "f16": cuda.Float16, "tf32": cuda.TFloat32}[p.Map.Element]
-		m, err := g.Ctx.Tiled(element, addresses[i], p.Map.Dims[:], []int{p.Map.Pitch}, p.Map.Box[:], cuda.Swizzle128)
+		element := map[string]cuda.Element{"bf16": cuda.BFloat16, "f16": cuda.Float16, "f32": cuda.Float32, "tf32": cuda.TFloat32}[p.Map.Element]
+		m, err := g.Ctx.Tiled(element, addresses[i]+cuda.Pointer(p.Offset), p.Map.Dims[:], []int{p.Map.Pitch}, p.Map.Box[:], cuda.Swizzle128)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -97,6 +97,7 @@ type lowering struct {
 	within map[*ir.Op]bool     // reductions that each thread makes for itself, of a loop's round
 	rough  map[*ir.Op]bool     // exponentials that are terms of a sum with one that is 1
 	whole  map[*ir.Value]whole // indices of loops of which the round at hand is no shorter one
+	asked  map[*ir.Op]*asked   // loads of a loop that are asked for a round ahead
 	shares map[*ir.Value]bool  // outputs that share memory with an input that other threads may read
 	waits  map[*ir.Op]bool     // loops that store to such memory what others have read before
 
@@ -106,7 +107,8 @@ type lowering struct {
 	known      map[*ir.Block]map[any]*ir.Value
 
 	stage     *stage // the row that is kept in shared memory, or nil
-	shared    int64  // bytes for exchanges between threads, which one operation after the other uses, behind that row
+	shared    int64  // bytes of shared memory
+	held      int64  // those behind that row that exchanges between threads leave alone; they use the rest, one after the other
 	workspace int64  // bytes of global memory of a block of threads
 	errors    []ir.Attr
 	errorsAt  *ir.Value
@@ -214,7 +216,7 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 	return &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
-		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, waits: map[*ir.Op]bool{}, rough: map[*ir.Op]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, asked: map[*ir.Op]*asked{}, waits: map[*ir.Op]bool{}, rough: map[*ir.Op]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
 	}
 }
 
@@ -421,10 +423,24 @@ func (l *lowering) sync() { l.b.Do(ptx.Sync, nil) }
 
 // exchange is shared memory for an exchange of so many bytes, once all threads are done with the one before.
 func (l *lowering) exchange(bytes int64) *ir.Value {
-	l.shared = max(l.shared, l.stage.bytes()+bytes)
+	held := l.stage.bytes() + l.held
+	l.shared = max(l.shared, held+bytes)
 	l.sync()
-	return l.remember("shared", func() *ir.Value { return l.b.AddI(l.b.SharedBase(), int(l.stage.bytes())) })
+	return l.b.AddI(l.sharedBase(), int(held))
 }
+
+// hold is shared memory that exchanges leave alone until it is released.
+func (l *lowering) hold(bytes int64) *ir.Value {
+	held := l.stage.bytes() + l.held
+	if l.shared > held {
+		l.sync() // an exchange may still read there
+	}
+	l.held += bytes
+	l.shared = max(l.shared, held+bytes)
+	return l.b.AddI(l.sharedBase(), int(held))
+}
+
+func (l *lowering) sharedBase() *ir.Value { return l.remember("shared", l.b.SharedBase) }
 
 // Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
 func Kernel(c *ir.Context, op *ir.Op, o Options) error { return lowerAlone(c, op, o, nil) }

@@ -118,7 +118,7 @@ func (m *match) sides(o blublas.Operand, extent int, unaligned bool) []side {
 	rows, cols := extent, m.g.K
 	if o.MNMajor {
 		rows, cols = cols, rows
-		all = append(all, side{blublas.Operand{Pitch: padded(rows, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, Transposed: true, OutPitch: padded(rows, size)}})
+		all = append(all, side{blublas.Operand{Pitch: padded(rows, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, Transposed: true, OutPitch: padded(rows, size), Unaligned: unaligned}})
 	}
 	if unaligned || o.Pitch*size%16 != 0 {
 		all = append(all, side{blublas.Operand{MNMajor: o.MNMajor, Pitch: padded(cols, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, OutPitch: padded(cols, size)}})
@@ -248,6 +248,7 @@ func (c *chain) add(k *blublas.Kernel, places map[string]exec.Param) {
 		}
 		if p.Map != nil {
 			at.Map = mapOf(p.Map)
+			at.Offset += p.Offset
 		}
 		params = append(params, at.Attr(c.m.l.c))
 	}
