@@ -103,5 +103,5 @@ func (g Gemm) guarded() string {
 		return ""
 	}
 	r := g.Refuge
-	return fmt.Sprintf("_f%d_%d_r%d_%d_%dx%dx%d%s%s", g.Flags[0], g.Flags[1], r.A.Pitch, r.B.Pitch, r.BM, r.BN, r.BK, r.Of[0].name(), r.Of[1].name())
+	return fmt.Sprintf("_f%d_%d_r%d_%d_%dx%dx%d_%v%v", g.Flags[0], g.Flags[1], r.A.Pitch, r.B.Pitch, r.BM, r.BN, r.BK, r.Of[0], r.Of[1])
 }

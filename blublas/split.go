@@ -55,12 +55,12 @@ func (f *Function) of(b *ptx.Builder, xs []*ir.Value, when *ir.Value) []*ir.Valu
 	return ys
 }
 
-// name is a part of kernels' names.
-func (f *Function) name() string {
+// String is the function's name, "" that of the number itself.
+func (f *Function) String() string {
 	if f == nil {
 		return ""
 	}
-	return "_" + f.Name
+	return f.Name
 }
 
 // Set is the planes of a matrix for products that contract it one way. Its parameters are Name.0, Name.1 and so on, the planes from
@@ -148,7 +148,7 @@ func (s Split) Build(at *ir.Builder, d Device) (*Kernel, error) {
 		if m.Pitch < m.Cols || m.PlanePitch < m.Cols || m.PlanePitch%4 != 0 || uint64(m.Rows)*uint64(max(m.Pitch, m.PlanePitch)) >= 1<<32 {
 			return nil, fmt.Errorf("split %dx%d: rows %d and %d apart", m.Rows, m.Cols, m.Pitch, m.PlanePitch)
 		}
-		name = append(name, fmt.Sprintf("%dx%d_p%d_%d_%v%s", m.Rows, m.Cols, m.Pitch, m.PlanePitch, m.Unaligned, m.Of.name()))
+		name = append(name, fmt.Sprintf("%dx%d_p%d_%d_%v%s", m.Rows, m.Cols, m.Pitch, m.PlanePitch, m.Unaligned, m.Of))
 		k.Params = append(k.Params, Param{Name: m.Name})
 		for _, set := range m.Sets {
 			name = append(name, map[bool]string{false: "k", true: "m"}[set.MNMajor])

@@ -1,13 +1,13 @@
 package ptx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"blutrain/blublas"
 	"blutrain/dialects/blu"
 	"blutrain/dialects/exec"
-	"blutrain/dialects/fn"
 	"blutrain/dialects/mem"
 	"blutrain/dialects/ptx"
 	"blutrain/dialects/tile"
@@ -24,8 +24,9 @@ type pointwise struct {
 	load, store *ir.Op
 }
 
-// pointwiseOf is a kernel as such, or nil.
+// pointwiseOf is a copy of a kernel as such, or nil.
 func pointwiseOf(kernel *ir.Op) *pointwise {
+	kernel = kernel.Clone(kernel.Context(), map[*ir.Value]*ir.Value{})
 	dropDead(kernel.Body())
 	ins, outs := tile.Refs(kernel)
 	if len(ins) != 1 || len(outs) != 1 || ins[0].Type() != outs[0].Type() || !isDense(ins[0].Type().(*ir.MemRefType)) {
@@ -88,33 +89,41 @@ func (p *pointwise) function(m *match) *blublas.Function {
 type fusion struct {
 	c        *ir.Context
 	module   *ir.Op
-	o        Options
-	products map[string]*match // kernels that are products in planes by themselves; nil: others
-	made     map[string]string // products of functions, by what they are
-	of       map[string][2]*pointwise
+	d        blublas.Device
+	products map[string]*match // kernels that are products in planes
+	points   map[string]*pointwise
+	of       map[string][2]*pointwise // what the operands of new kernels are functions of, by name
+	made     map[string]string        // new kernels, by what they are of
+	replaced []string                 // kernels that may not be launched any more
 }
 
 // fusePointwise makes products in planes of functions of operands, and gives the functions by the kernels' names.
-func fusePointwise(c *ir.Context, module *ir.Op, o Options) map[string][2]*pointwise {
-	f := &fusion{c: c, module: module, o: o, products: map[string]*match{}, made: map[string]string{}, of: map[string][2]*pointwise{}}
+func fusePointwise(c *ir.Context, module *ir.Op, o Options) (map[string][2]*pointwise, error) {
+	f := &fusion{c: c, module: module, d: blublas.DeviceFor(o.Target), products: map[string]*match{}, points: map[string]*pointwise{}, of: map[string][2]*pointwise{}, made: map[string]string{}}
 	aligned := alignments(module)
+	o.Tuning = nil // it decides later
 	for op := range module.Body().Ops() {
-		if op.Is(tile.Kernel) {
-			dropDead(op.Body())
-			if m, w := bestWay(c, op, o, aligned[ir.SymName(op)]); w != nil && w.planes != nil {
+		if !op.Is(tile.Kernel) {
+			continue
+		}
+		dropDead(op.Body())
+		if m := matchProduct(c, op, aligned[ir.SymName(op)]); m != nil {
+			w, err := m.choose(o, nil, f.d)
+			if err != nil {
+				return nil, err
+			}
+			if w != nil && w.planes != nil {
 				f.products[ir.SymName(op)] = m
 			}
 		}
 	}
-	for op := range module.Body().Ops() {
-		if op.Is(exec.Func) && len(f.products) > 0 {
-			f.function(op)
+	for fun := range module.Body().Ops() {
+		if fun.Is(exec.Func) && len(f.products) > 0 {
+			f.function(fun)
 		}
 	}
-	if len(f.of) > 0 {
-		f.eraseUnlaunched()
-	}
-	return f.of
+	f.eraseReplaced()
+	return f.of, nil
 }
 
 // function changes a function's launches.
@@ -125,18 +134,214 @@ func (f *fusion) function(fun *ir.Op) {
 			ops = append(ops, op)
 		}
 	}
-	for i, op := range ops {
-		m := f.products[op.Attrs().Sym("kernel")]
-		if m == nil || !op.Is(exec.Launch) {
+	for i := 0; i < len(ops); i++ {
+		product := ops[i]
+		m := f.products[product.Attrs().Sym("kernel")]
+		if m == nil {
 			continue
 		}
 		for side, n := range m.operandRefs() {
-			if p, from := f.producer(ops[:i], op, m, n); p != nil && f.unread(ops[i+1:], memoryOf(op.Operand(n))) {
-				f.join(op, m, side, n, p, from)
+			j, p := f.producer(ops[:i], product, product.Operand(n))
+			if p == nil || !f.unread(ops[i+1:], memoryOf(product.Operand(n))) {
+				continue
 			}
-			if ops = slices.DeleteFunc(ops, func(o *ir.Op) bool { return o.Parent() == nil }); len(ops) < i {
-				break
+			f.join(product, side, n, ops[j], p)
+			ops = slices.Delete(ops, j, j+1)
+			i--
+		}
+	}
+}
+
+// written is what an operation may write to.
+func (f *fusion) written(op *ir.Op) (at []extentOfMemory) {
+	first := 0
+	if k := f.kernelOf(op); k != nil {
+		first = op.NumOperands() - int(k.Attrs().IntOr("outs", 0))
+	}
+	return extents(op.Operands()[first:])
+}
+
+// kernelOf is the kernel that an operation launches, or nil.
+func (f *fusion) kernelOf(op *ir.Op) *ir.Op {
+	if !op.Is(exec.Launch) {
+		return nil
+	}
+	return ir.LookupSymbol(f.module, op.Attrs().Sym("kernel"))
+}
+
+func extents(refs []*ir.Value) (at []extentOfMemory) {
+	for _, v := range refs {
+		if v.DefinedBy(exec.Ref) {
+			at = append(at, memoryOf(v))
+		}
+	}
+	return at
+}
+
+// producer is the number of the launch that computes all of a product's operand, and what it computes of what is still there then.
+func (f *fusion) producer(before []*ir.Op, product *ir.Op, operand *ir.Value) (j int, p *pointwise) {
+	at := memoryOf(operand)
+	touches := func(op *ir.Op) bool { return meet(extents(op.Operands()), []extentOfMemory{at}) }
+	for j = len(before) - 1; j >= 0 && !touches(before[j]); j-- {
+	}
+	if j < 0 || at.space != mem.Arena || at.to-at.from != ir.NumElements(operand.Shape())*ir.ByteSize(operand.Elem()) {
+		return 0, nil
+	}
+	if p = f.pointwise(f.kernelOf(before[j])); p == nil {
+		return 0, nil
+	}
+	from, to := memoryOf(before[j].Operand(0)), memoryOf(before[j].Operand(1))
+	if to != at || from != at && meet([]extentOfMemory{from}, []extentOfMemory{at}) || from.space == mem.Const {
+		return 0, nil
+	}
+	for _, op := range append(slices.Clone(before[j+1:]), product) {
+		if meet(f.written(op), []extentOfMemory{from}) {
+			return 0, nil
+		}
+	}
+	return j, p
+}
+
+// pointwise is what a kernel computes, if that is a function of single numbers.
+func (f *fusion) pointwise(kernel *ir.Op) *pointwise {
+	if kernel == nil || !kernel.Is(tile.Kernel) {
+		return nil
+	}
+	name := ir.SymName(kernel)
+	if _, known := f.points[name]; !known {
+		f.points[name] = pointwiseOf(kernel)
+	}
+	return f.points[name]
+}
+
+// unread reports whether nothing reads a piece of memory before it is written anew.
+func (f *fusion) unread(after []*ir.Op, at extentOfMemory) bool {
+	left := []extentOfMemory{at}
+	for _, op := range after {
+		reads := op.Operands()
+		if k := f.kernelOf(op); k != nil {
+			reads = reads[:len(reads)-int(k.Attrs().IntOr("outs", 0))]
+		}
+		if meet(extents(reads), left) {
+			return false
+		}
+		for _, v := range op.Operands()[len(reads):] {
+			if isDense(v.Type().(*ir.MemRefType)) {
+				left = without(left, memoryOf(v))
 			}
+		}
+	}
+	return true
+}
+
+// without is pieces of memory but what is in another.
+func without(pieces []extentOfMemory, w extentOfMemory) (left []extentOfMemory) {
+	for _, p := range pieces {
+		if !meet([]extentOfMemory{p}, []extentOfMemory{w}) {
+			left = append(left, p)
+			continue
+		}
+		if p.from < w.from {
+			left = append(left, extentOfMemory{p.space, p.name, p.from, w.from})
+		}
+		if w.to < p.to {
+			left = append(left, extentOfMemory{p.space, p.name, w.to, p.to})
+		}
+	}
+	return left
+}
+
+// join has a product read what a launch reads, which goes.
+func (f *fusion) join(product *ir.Op, side, n int, producer *ir.Op, p *pointwise) {
+	from := producer.Operand(0).Op()
+	ref := ir.NewBuilder(f.c, nil).Before(product).At(product.Loc()).CreateState(exec.Ref, ir.OpState{
+		Results: []ir.Type{product.Operand(n).Type()}, Attrs: slices.Clone([]ir.NamedAttr(from.Attrs()))})
+	product.SetOperand(n, ref.Result(0))
+	old := product.Attrs().Sym("kernel")
+	product.SetAttr("kernel", f.c.Symbol(f.kernel(old, side, p)))
+	f.replaced = append(f.replaced, old, producer.Attrs().Sym("kernel"))
+	producer.Erase()
+}
+
+// kernel is the one that is a product of a function of an operand.
+func (f *fusion) kernel(old string, side int, p *pointwise) string {
+	words := sizes.ReplaceAllString(ir.SymName(p.kernel), "")
+	key := fmt.Sprint(old, " ", side, " ", ir.SymName(p.kernel))
+	if name, ok := f.made[key]; ok {
+		return name
+	}
+	name := words + "_" + old
+	for n := 2; ir.LookupSymbol(f.module, name) != nil; n++ {
+		name = fmt.Sprintf("%s_%s_%d", words, old, n)
+	}
+	f.made[key] = name
+	of := f.of[old]
+	of[side] = p
+	f.of[name] = of
+	kernel := ir.LookupSymbol(f.module, old)
+	copied := kernel.Clone(f.c, map[*ir.Value]*ir.Value{})
+	ir.NewBuilder(f.c, nil).Before(kernel).Insert(copied)
+	copied.SetAttr("sym_name", f.c.String(name))
+	f.products[name] = matchProduct(f.c, copied, nil)
+	f.refer(kernel, name, f.products[name].operandRefs()[side], p)
+	copied.SetAttr(tileReference, f.c.String(name))
+	return name
+}
+
+// refer writes the function that the new kernel implements, if there are such.
+func (f *fusion) refer(kernel *ir.Op, name string, n int, p *pointwise) {
+	reference := ir.LookupSymbol(f.module, referenceModule)
+	if reference == nil {
+		return
+	}
+	functionOf := func(kernel *ir.Op) *ir.Op {
+		called := ir.SymName(kernel)
+		if s, ok := kernel.Attr(tileReference).(*ir.StringAttr); ok {
+			called = s.Value
+		}
+		return ir.LookupSymbol(reference, called)
+	}
+	outer, inner := functionOf(kernel), functionOf(p.kernel)
+	whole := outer.Clone(f.c, map[*ir.Value]*ir.Value{})
+	whole.SetAttr("sym_name", f.c.String(name))
+	reference.Body().Append(whole)
+	x := whole.Body().Arg(n)
+	b := blu.On(ir.NewBuilder(f.c, nil).Before(whole.Body().First()).At(kernel.Loc()))
+	// As the operand lies in memory it is as long as what the other function takes.
+	ins, _ := tile.Refs(kernel)
+	strides, _ := mem.Layout(ins[n].Type().(*ir.MemRefType))
+	perm, back := make([]int64, len(strides)), make([]int64, len(strides))
+	for i := range perm {
+		perm[i] = int64(i)
+	}
+	slices.SortStableFunc(perm, func(i, j int64) int { return cmp.Compare(strides[j], strides[i]) })
+	for i, d := range perm {
+		back[d] = int64(i)
+	}
+	along := b.Transpose(x, perm)
+	known := map[*ir.Value]*ir.Value{inner.Body().Arg(0): b.Reshape(along, inner.Body().Arg(0).Type())}
+	for op := range inner.Body().Ops() {
+		if op.Has(ir.Terminator) {
+			y := b.Transpose(b.Reshape(known[op.Operand(0)], along.Type()), back)
+			x.ReplaceUses(y, along.Op())
+			return
+		}
+		b.Insert(op.Clone(f.c, known))
+	}
+}
+
+// eraseReplaced erases the kernels that nobody launches any more.
+func (f *fusion) eraseReplaced() {
+	launched := map[string]bool{}
+	ir.Walk(f.module, func(op *ir.Op) ir.WalkResult {
+		if op.Is(exec.Launch) {
+			launched[op.Attrs().Sym("kernel")] = true
+		}
+		return ir.Advance
+	})
+	for _, name := range f.replaced {
+		if k := ir.LookupSymbol(f.module, name); k != nil && !launched[name] {
+			k.Erase()
 		}
 	}
 }
