@@ -25,8 +25,8 @@ type pointwise struct {
 }
 
 // pointwiseOf is a copy of a kernel as such, or nil.
-func pointwiseOf(kernel *ir.Op) *pointwise {
-	kernel = kernel.Clone(kernel.Context(), map[*ir.Value]*ir.Value{})
+func pointwiseOf(c *ir.Context, kernel *ir.Op) *pointwise {
+	kernel = kernel.Clone(c, map[*ir.Value]*ir.Value{})
 	dropDead(kernel.Body())
 	ins, outs := tile.Refs(kernel)
 	if len(ins) != 1 || len(outs) != 1 || ins[0].Type() != outs[0].Type() || !isDense(ins[0].Type().(*ir.MemRefType)) {
@@ -46,7 +46,7 @@ func pointwiseOf(kernel *ir.Op) *pointwise {
 			return nil
 		}
 	}
-	f32 := ir.Type(kernel.Context().F32())
+	f32 := ir.Type(c.F32())
 	if p.load == nil || p.store == nil || p.load.Result(0).Elem() != f32 || p.load.Result(0).Type() != p.store.Operand(0).Type() || !slices.Equal(p.load.Operands()[1:], p.store.Operands()[2:]) {
 		return nil
 	}
@@ -83,6 +83,27 @@ func (p *pointwise) function(m *match) *blublas.Function {
 		}
 		return env[p.store.Operand(0)][0]
 	}}
+}
+
+// productOf is a kernel as a product in planes of functions of its operands.
+func productOf(c *ir.Context, kernel *ir.Op, o Options, align []int64, of [2]*pointwise) (*planeProduct, error) {
+	m, d := matchProduct(c, kernel, align), blublas.DeviceFor(o.Target)
+	w, err := m.choose(o, align, d)
+	if err == nil && (w == nil || w.planes == nil) { // what else a table says is not of functions
+		o.Tuning, o.Products = nil, "templates"
+		w, err = m.choose(o, align, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := m.planeProduct(w.planes)
+	for side, f := range of {
+		if f != nil {
+			by := f.function(m)
+			p.split.Of[side].Of, p.g.Refuge.Of[side] = by, by
+		}
+	}
+	return p, nil
 }
 
 // fusion finds such launches, and changes the program.
@@ -209,7 +230,7 @@ func (f *fusion) pointwise(kernel *ir.Op) *pointwise {
 	}
 	name := ir.SymName(kernel)
 	if _, known := f.points[name]; !known {
-		f.points[name] = pointwiseOf(kernel)
+		f.points[name] = pointwiseOf(f.c, kernel)
 	}
 	return f.points[name]
 }
@@ -318,12 +339,12 @@ func (f *fusion) refer(kernel *ir.Op, name string, n int, p *pointwise) {
 	for i, d := range perm {
 		back[d] = int64(i)
 	}
-	along := b.Transpose(x, perm)
+	along := b.Transpose(x, perm) // the one use of x that stays
 	known := map[*ir.Value]*ir.Value{inner.Body().Arg(0): b.Reshape(along, inner.Body().Arg(0).Type())}
 	for op := range inner.Body().Ops() {
 		if op.Has(ir.Terminator) {
 			y := b.Transpose(b.Reshape(known[op.Operand(0)], along.Type()), back)
-			x.ReplaceUses(y, along.Op())
+			x.ReplaceUsesIf(y, func(u *ir.Use) bool { return u.Owner() != along.Op() })
 			return
 		}
 		b.Insert(op.Clone(f.c, known))
