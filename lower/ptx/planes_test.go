@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 
 const edge = 256 // of all matrices
 
-// squares is products of square matrices, as launches say: "nt x w y" is y = x w^T. The kernel neg works in no scratch memory.
+// squares is products of square matrices, as launches say: "nt x w y" is y = x w^T, and of the kernel neg, which works in no scratch memory. Numbers are places in the arena.
 func squares(launches ...string) string {
 	rows, columns := fmt.Sprintf("memref<%[1]dx%[1]dxf32>", edge), fmt.Sprintf("memref<%[1]dx%[1]dxf32, strided<[1, %[1]d]>>", edge)
 	sides := map[string][2]string{"nt": {rows, rows}, "nn": {rows, columns}, "tn": {columns, columns}}
@@ -51,7 +52,11 @@ exec.func @f attributes {arena = 65536 : i64, mem.interface = []} {
 		var refs []string
 		for k, name := range words[1:] {
 			refs = append(refs, fmt.Sprintf("%%r%d_%d", i, k))
-			fmt.Fprintf(&text, "  %s = exec.ref {name = %q, offset = 0 : i64, space = \"state\"} : () -> %s\n", refs[k], name, types[k])
+			at := fmt.Sprintf("{name = %q, offset = 0 : i64, space = \"state\"}", name)
+			if n, err := strconv.Atoi(name); err == nil {
+				at = fmt.Sprintf("{offset = %d : i64, space = \"arena\"}", 4*edge*edge*n)
+			}
+			fmt.Fprintf(&text, "  %s = exec.ref %s : () -> %s\n", refs[k], at, types[k])
 		}
 		fmt.Fprintf(&text, "  exec.launch %s {kernel = @%s} : (%s) -> ()\n", strings.Join(refs, ", "), words[0], strings.Join(types, ", "))
 	}

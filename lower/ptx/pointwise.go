@@ -202,10 +202,17 @@ func extents(refs []*ir.Value) (at []extentOfMemory) {
 // producer is the number of the launch that computes all of a product's operand, and what it computes of what is still there then.
 func (f *fusion) producer(before []*ir.Op, product *ir.Op, operand *ir.Value) (j int, p *pointwise) {
 	at := memoryOf(operand)
-	touches := func(op *ir.Op) bool { return meet(extents(op.Operands()), []extentOfMemory{at}) }
-	for j = len(before) - 1; j >= 0 && !touches(before[j]); j-- {
+	uses := func(op *ir.Op) (n int) {
+		for _, e := range extents(op.Operands()) {
+			if meet([]extentOfMemory{e}, []extentOfMemory{at}) {
+				n++
+			}
+		}
+		return n
 	}
-	if j < 0 || at.space != mem.Arena || at.to-at.from != ir.NumElements(operand.Shape())*ir.ByteSize(operand.Elem()) {
+	for j = len(before) - 1; j >= 0 && uses(before[j]) == 0; j-- {
+	}
+	if j < 0 || uses(product) > 1 || at.space != mem.Arena || at.to-at.from != ir.NumElements(operand.Shape())*ir.ByteSize(operand.Elem()) {
 		return 0, nil
 	}
 	if p = f.pointwise(f.kernelOf(before[j])); p == nil {
@@ -246,13 +253,38 @@ func (f *fusion) unread(after []*ir.Op, at extentOfMemory) bool {
 		if meet(extents(reads), left) {
 			return false
 		}
-		for _, v := range op.Operands()[len(reads):] {
-			if isDense(v.Type().(*ir.MemRefType)) {
-				left = without(left, memoryOf(v))
-			}
+		for _, w := range covered(op.Operands()[len(reads):]) {
+			left = without(left, w)
 		}
 	}
 	return true
+}
+
+// covered is the pieces of memory that results fill without gaps, each by itself or together: queries, keys and values beside each
+// other, say.
+func covered(outs []*ir.Value) (full []extentOfMemory) {
+	type piece struct {
+		extentOfMemory
+		bytes int64 // of elements, which are different ones
+	}
+	var pieces []piece
+	for _, v := range outs {
+		p := piece{memoryOf(v), ir.NumElements(v.Shape()) * max(ir.ByteSize(v.Elem()), 1)}
+		pieces = slices.DeleteFunc(pieces, func(q piece) bool {
+			if !meet([]extentOfMemory{q.extentOfMemory}, []extentOfMemory{p.extentOfMemory}) {
+				return false
+			}
+			p.from, p.to, p.bytes = min(p.from, q.from), max(p.to, q.to), p.bytes+q.bytes
+			return true
+		})
+		pieces = append(pieces, p)
+	}
+	for _, p := range pieces {
+		if p.bytes == p.to-p.from {
+			full = append(full, p.extentOfMemory)
+		}
+	}
+	return full
 }
 
 // without is pieces of memory but what is in another.

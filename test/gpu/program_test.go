@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,25 @@ func TestProgramsInTheEmulator(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What is recomputed for one product in planes alone is computed where planes are made.
+func TestFunctionsInPlanes(t *testing.T) {
+	set := map[string]float64{"V": 37, "T": 12, "L": 2, "H": 2, "C": 32, "B": 2, "S": 11}
+	src, err := os.ReadFile(filepath.Join("..", "..", "examples", "gpt2.blu"))
+	require.NoError(t, err)
+	want, err := driver.Compile("gpt2.blu", src, driver.Options{Target: "ref", Precision: "fp32", Set: set})
+	require.NoError(t, err)
+	d := newDevice(t, "gpt2.blu", src, driver.Options{Target: "cuda", Precision: "fp32", Arch: ptx.SM90A, Set: set}, "templates")
+	fused := 0
+	for op := range d.module.Body().Ops() {
+		if op.Is(ptx.Kernel) && strings.HasPrefix(ir.SymName(op), "gelu_gemm_tn_accumulate") {
+			fused++
+		}
+		require.False(t, op.Is(ptx.Kernel) && strings.HasPrefix(ir.SymName(op), "gelu_2816"), ir.SymName(op))
+	}
+	require.Positive(t, fused)
+	trainOnce(t, d, want.Artifact, 1e-5)
 }
 
 // trainOnce runs a step on both, from the same parameters and tokens.
