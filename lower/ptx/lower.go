@@ -31,7 +31,7 @@ const (
 // Run replaces every tile.kernel of a module of programs by ptx.kernels for the target, and copies by launches of kernels.
 func Run(c *ir.Context, module *ir.Op, o Options) error {
 	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0}
-	var fused map[string][2]*pointwise
+	var fused functions
 	if !later.apart {
 		var err error
 		if fused, err = fusePointwise(c, module, o); err != nil {
@@ -46,12 +46,7 @@ func Run(c *ir.Context, module *ir.Op, o Options) error {
 		if !op.Is(tile.Kernel) {
 			continue
 		}
-		p, err := (*planeProduct)(nil), error(nil)
-		if of, ok := fused[ir.SymName(op)]; ok {
-			p, err = productOf(c, op, o, aligned[ir.SymName(op)], of)
-		} else {
-			p, err = lowerOne(c, op, o, aligned[ir.SymName(op)])
-		}
+		p, err := fused.lower(c, op, o, aligned[ir.SymName(op)])
 		if err != nil {
 			return fmt.Errorf("kernel %s: %w", ir.SymName(op), err)
 		}

@@ -1,7 +1,6 @@
 package ptx
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -12,45 +11,79 @@ import (
 	"blutrain/dialects/ptx"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
-// What one product in planes alone reads needn't be in memory where it is a function of single numbers: gelu, say, that a backward pass computes again.
-// The function becomes a part of making planes; the launch that computed it goes.
+// What one product in planes alone reads needn't be in memory where it is a function of single numbers that are: gelu, say, in a forward pass that
+// keeps its argument, or computed again in a backward pass. The function becomes a part of making planes; the launch that computed it goes, or stores
+// one result less.
 
-// pointwise is a kernel that computes a function of each number of a tensor.
+// pointwise is a kernel that computes a function of each number of a tensor, which it reads or which is another of its results.
 type pointwise struct {
-	kernel      *ir.Op
-	ops         []*ir.Op // between the load and the store
-	load, store *ir.Op
+	kernel   *ir.Op    // a copy
+	out      int       // which of the results
+	of       int       // the number of the reference that it is a function of
+	ops      []*ir.Op  // in order
+	from, to *ir.Value // blocks
+	store    *ir.Op
 }
 
-// pointwiseOf is a copy of a kernel as such, or nil.
-func pointwiseOf(c *ir.Context, kernel *ir.Op) *pointwise {
+// pointwiseOf finds out whether a result of a kernel is such a function; nil: it isn't.
+func pointwiseOf(c *ir.Context, kernel *ir.Op, out int) *pointwise {
 	kernel = kernel.Clone(c, map[*ir.Value]*ir.Value{})
 	dropDead(kernel.Body())
 	ins, outs := tile.Refs(kernel)
-	if len(ins) != 1 || len(outs) != 1 || ins[0].Type() != outs[0].Type() || !isDense(ins[0].Type().(*ir.MemRefType)) {
-		return nil
-	}
-	p := &pointwise{kernel: kernel}
+	refs := slices.Concat(ins, outs)
+	p := &pointwise{kernel: kernel, out: out}
+	at := map[*ir.Value]int{} // references that have a block's numbers where the result has those of the function
 	for op := range kernel.Body().Ops() {
-		switch {
-		case op.Is(tile.Load) && p.load == nil:
-			p.load = op
-		case op.Is(tile.Store) && p.store == nil:
-			p.store = op
-		case op.Is(tile.Constant), op.Is(tile.Broadcast), tile.ElementwiseOp(op.Def().Name) == op.Def():
-			p.ops = append(p.ops, op)
-		case op.Def().DialectName() == "arith", op.Has(ir.Terminator):
-		default:
+		if !op.Is(tile.Store) || op.Operand(1) != outs[out] {
+			continue
+		}
+		if p.store != nil {
 			return nil
 		}
+		p.store, p.to = op, op.Operand(0)
 	}
-	f32 := ir.Type(c.F32())
-	if p.load == nil || p.store == nil || p.load.Result(0).Elem() != f32 || p.load.Result(0).Type() != p.store.Operand(0).Type() || !slices.Equal(p.load.Operands()[1:], p.store.Operands()[2:]) {
+	if p.store == nil || !isDense(outs[out].Type().(*ir.MemRefType)) {
+		return nil
+	}
+	only := len(ins) == 1 && len(outs) == 1
+	for op := range kernel.Body().Ops() {
+		switch {
+		case op.Is(tile.Load) && only && slices.Equal(op.Operands()[1:], p.store.Operands()[2:]):
+			at[op.Result(0)] = slices.Index(refs, op.Operand(0))
+		case op.Is(tile.Load) && only:
+			return nil
+		case op.Is(tile.Store) && op != p.store && slices.Equal(op.Operands()[2:], p.store.Operands()[2:]):
+			at[op.Operand(0)] = slices.Index(refs, op.Operand(1))
+		}
+	}
+	if !p.follow(p.to, at) || p.from == nil || p.from.Elem() != ir.Type(c.F32()) || p.from.Type() != p.to.Type() || refs[p.of].Type() != outs[out].Type() {
 		return nil
 	}
 	return p
+}
+
+// follow collects the operations that a block is computed by, from one that is in memory.
+func (p *pointwise) follow(v *ir.Value, at map[*ir.Value]int) bool {
+	if n, ok := at[v]; ok && (p.from == nil || p.from == v) {
+		p.from, p.of = v, n
+		return true
+	}
+	op := v.Op()
+	if op == nil || !op.Is(tile.Constant) && !op.Is(tile.Broadcast) && tile.ElementwiseOp(op.Def().Name) != op.Def() {
+		return false
+	}
+	for _, x := range op.Operands() {
+		if !p.follow(x, at) {
+			return false
+		}
+	}
+	if !slices.Contains(p.ops, op) {
+		p.ops = append(p.ops, op)
+	}
+	return true
 }
 
 // isDense reports whether a tensor is row-major without gaps.
@@ -66,11 +99,24 @@ func isDense(t *ir.MemRefType) bool {
 	return true
 }
 
+// name tells functions apart.
+func (p *pointwise) name() string { return fmt.Sprint(ir.SymName(p.kernel), ".", p.out) }
+
+// words is what is computed.
+func (p *pointwise) words() (s string) {
+	for _, op := range p.ops {
+		if tile.ElementwiseOp(op.Def().Name) == op.Def() {
+			s += op.Def().Name + "_"
+		}
+	}
+	return s
+}
+
 // function is what is computed, by what a product knows of functions of numbers.
 func (p *pointwise) function(m *match) *blublas.Function {
-	return &blublas.Function{Name: ir.SymName(p.kernel), Apply: func(b *ptx.Builder, x *ir.Value) *ir.Value {
+	return &blublas.Function{Name: p.name(), Apply: func(b *ptx.Builder, x *ir.Value) *ir.Value {
 		m.l.b = b
-		env := map[*ir.Value][]*ir.Value{p.load.Result(0): {x}}
+		env := map[*ir.Value][]*ir.Value{p.from: {x}}
 		for _, op := range p.ops {
 			switch {
 			case op.Is(tile.Constant):
@@ -81,7 +127,7 @@ func (p *pointwise) function(m *match) *blublas.Function {
 				env[op.Result(0)] = m.elementwise(op, env)
 			}
 		}
-		return env[p.store.Operand(0)][0]
+		return env[p.to][0]
 	}}
 }
 
@@ -113,14 +159,25 @@ type fusion struct {
 	d        blublas.Device
 	products map[string]*match // kernels that are products in planes
 	points   map[string]*pointwise
-	of       map[string][2]*pointwise // what the operands of new kernels are functions of, by name
-	made     map[string]string        // new kernels, by what they are of
-	replaced []string                 // kernels that may not be launched any more
+	of       functions
+	made     map[string]string // new kernels, by what they are of
+	replaced []string          // kernels that may not be launched any more
 }
 
-// fusePointwise makes products in planes of functions of operands, and gives the functions by the kernels' names.
-func fusePointwise(c *ir.Context, module *ir.Op, o Options) (map[string][2]*pointwise, error) {
-	f := &fusion{c: c, module: module, d: blublas.DeviceFor(o.Target), products: map[string]*match{}, points: map[string]*pointwise{}, of: map[string][2]*pointwise{}, made: map[string]string{}}
+// functions is what products in planes are functions of, by the kernels' names.
+type functions map[string][2]*pointwise
+
+// lower is lowerOne for a kernel that may be such a product.
+func (f functions) lower(c *ir.Context, op *ir.Op, o Options, align []int64) (*planeProduct, error) {
+	if of, ok := f[ir.SymName(op)]; ok {
+		return productOf(c, op, o, align, of)
+	}
+	return lowerOne(c, op, o, align)
+}
+
+// fusePointwise makes products in planes of functions of operands, and gives those.
+func fusePointwise(c *ir.Context, module *ir.Op, o Options) (functions, error) {
+	f := &fusion{c: c, module: module, d: blublas.DeviceFor(o.Target), products: map[string]*match{}, points: map[string]*pointwise{}, of: functions{}, made: map[string]string{}}
 	aligned := alignments(module)
 	o.Tuning = nil // it decides later
 	for op := range module.Body().Ops() {
@@ -166,9 +223,10 @@ func (f *fusion) function(fun *ir.Op) {
 			if p == nil || !f.unread(ops[i+1:], memoryOf(product.Operand(n))) {
 				continue
 			}
-			f.join(product, side, n, ops[j], p)
-			ops = slices.Delete(ops, j, j+1)
-			i--
+			if f.join(product, side, n, ops[j], p) {
+				ops = slices.Delete(ops, j, j+1)
+				i--
+			}
 		}
 	}
 }
@@ -215,11 +273,21 @@ func (f *fusion) producer(before []*ir.Op, product *ir.Op, operand *ir.Value) (j
 	if j < 0 || uses(product) > 1 || at.space != mem.Arena || at.to-at.from != ir.NumElements(operand.Shape())*ir.ByteSize(operand.Elem()) {
 		return 0, nil
 	}
-	if p = f.pointwise(f.kernelOf(before[j])); p == nil {
+	launch := before[j]
+	kernel := f.kernelOf(launch)
+	if kernel == nil || !kernel.Is(tile.Kernel) || uses(launch)-countOf(launch.Operands(), at) > 0 {
 		return 0, nil
 	}
-	from, to := memoryOf(before[j].Operand(0)), memoryOf(before[j].Operand(1))
-	if to != at || from != at && meet([]extentOfMemory{from}, []extentOfMemory{at}) || from.space == mem.Const {
+	ins := launch.NumOperands() - int(kernel.Attrs().IntOr("outs", 0))
+	to := slices.IndexFunc(launch.Operands()[ins:], func(v *ir.Value) bool { return v.DefinedBy(exec.Ref) && memoryOf(v) == at })
+	if to < 0 {
+		return 0, nil
+	}
+	if p = f.pointwise(kernel, to); p == nil || p.of >= ins && kernel.Attr(share.Attr) != nil {
+		return 0, nil
+	}
+	from := memoryOf(launch.Operand(p.of))
+	if from != at && meet([]extentOfMemory{from}, []extentOfMemory{at}) || from.space == mem.Const {
 		return 0, nil
 	}
 	for _, op := range append(slices.Clone(before[j+1:]), product) {
@@ -230,14 +298,21 @@ func (f *fusion) producer(before []*ir.Op, product *ir.Op, operand *ir.Value) (j
 	return j, p
 }
 
-// pointwise is what a kernel computes, if that is a function of single numbers.
-func (f *fusion) pointwise(kernel *ir.Op) *pointwise {
-	if kernel == nil || !kernel.Is(tile.Kernel) {
-		return nil
+// countOf is how many of the references are to a piece of memory.
+func countOf(refs []*ir.Value, at extentOfMemory) (n int) {
+	for _, e := range extents(refs) {
+		if e == at {
+			n++
+		}
 	}
-	name := ir.SymName(kernel)
+	return n
+}
+
+// pointwise is what a result of a kernel is, if that is a function of single numbers.
+func (f *fusion) pointwise(kernel *ir.Op, out int) *pointwise {
+	name := fmt.Sprint(ir.SymName(kernel), ".", out)
 	if _, known := f.points[name]; !known {
-		f.points[name] = pointwiseOf(f.c, kernel)
+		f.points[name] = pointwiseOf(f.c, kernel, out)
 	}
 	return f.points[name]
 }
@@ -304,28 +379,81 @@ func without(pieces []extentOfMemory, w extentOfMemory) (left []extentOfMemory) 
 	return left
 }
 
-// join has a product read what a launch reads, which goes.
-func (f *fusion) join(product *ir.Op, side, n int, producer *ir.Op, p *pointwise) {
-	from := producer.Operand(0).Op()
+// join has a product read what a launch reads, or stores beside. It reports whether the launch is gone.
+func (f *fusion) join(product *ir.Op, side, n int, producer *ir.Op, p *pointwise) (gone bool) {
+	from := producer.Operand(p.of).Op()
 	ref := ir.NewBuilder(f.c, nil).Before(product).At(product.Loc()).CreateState(exec.Ref, ir.OpState{
 		Results: []ir.Type{product.Operand(n).Type()}, Attrs: slices.Clone([]ir.NamedAttr(from.Attrs()))})
 	product.SetOperand(n, ref.Result(0))
-	old := product.Attrs().Sym("kernel")
+	old, other := product.Attrs().Sym("kernel"), producer.Attrs().Sym("kernel")
 	product.SetAttr("kernel", f.c.Symbol(f.kernel(old, side, p)))
-	f.replaced = append(f.replaced, old, producer.Attrs().Sym("kernel"))
-	producer.Erase()
+	f.replaced = append(f.replaced, old, other)
+	_, outs := tile.Refs(p.kernel)
+	if len(outs) == 1 {
+		producer.Erase()
+		return true
+	}
+	producer.SetAttr("kernel", f.c.Symbol(f.without(other, p)))
+	producer.SetOperands(slices.Delete(slices.Clone(producer.Operands()), producer.NumOperands()-len(outs)+p.out, producer.NumOperands()-len(outs)+p.out+1))
+	return false
+}
+
+// without is a kernel that doesn't store one of its results.
+func (f *fusion) without(old string, p *pointwise) string {
+	name := fmt.Sprint(old, ".without", p.out)
+	if ir.LookupSymbol(f.module, name) != nil {
+		return name
+	}
+	kernel := ir.LookupSymbol(f.module, old)
+	copied := kernel.Clone(f.c, map[*ir.Value]*ir.Value{})
+	ir.NewBuilder(f.c, nil).Before(kernel).Insert(copied)
+	copied.SetAttr("sym_name", f.c.String(name))
+	ins, outs := tile.Refs(copied)
+	for op := range copied.Body().Ops() {
+		if op.Is(tile.Store) && op.Operand(1) == outs[p.out] {
+			op.Erase()
+		}
+	}
+	copied.Body().EraseArg(len(ins) + p.out)
+	copied.SetAttr("outs", f.c.Int64(int64(len(outs)-1)))
+	dropDead(copied.Body())
+	if of, ok := f.of[old]; ok {
+		f.of[name] = of
+	}
+	reference := ir.LookupSymbol(f.module, referenceModule)
+	if reference == nil {
+		return name
+	}
+	whole := functionOf(reference, kernel).Clone(f.c, map[*ir.Value]*ir.Value{})
+	whole.SetAttr("sym_name", f.c.String(name))
+	end := whole.Body().Terminator()
+	end.SetOperands(slices.Delete(slices.Clone(end.Operands()), p.out, p.out+1))
+	t := whole.Attr("function_type").(*ir.TypeAttr).Type.(*ir.FunctionType)
+	whole.SetAttr("function_type", f.c.TypeAttr(f.c.Func(t.Inputs, slices.Delete(slices.Clone(t.Results), p.out, p.out+1))))
+	dropDead(whole.Body())
+	reference.Body().Append(whole)
+	copied.SetAttr(tileReference, f.c.String(name))
+	return name
+}
+
+// functionOf is the function that a kernel implements.
+func functionOf(reference, kernel *ir.Op) *ir.Op {
+	called := ir.SymName(kernel)
+	if s, ok := kernel.Attr(tileReference).(*ir.StringAttr); ok {
+		called = s.Value
+	}
+	return ir.LookupSymbol(reference, called)
 }
 
 // kernel is the one that is a product of a function of an operand.
 func (f *fusion) kernel(old string, side int, p *pointwise) string {
-	words := sizes.ReplaceAllString(ir.SymName(p.kernel), "")
-	key := fmt.Sprint(old, " ", side, " ", ir.SymName(p.kernel))
+	key := fmt.Sprint(old, " ", side, " ", p.name())
 	if name, ok := f.made[key]; ok {
 		return name
 	}
-	name := words + "_" + old
+	name := p.words() + old
 	for n := 2; ir.LookupSymbol(f.module, name) != nil; n++ {
-		name = fmt.Sprintf("%s_%s_%d", words, old, n)
+		name = fmt.Sprint(p.words(), old, "_", n)
 	}
 	f.made[key] = name
 	of := f.of[old]
@@ -347,40 +475,33 @@ func (f *fusion) refer(kernel *ir.Op, name string, n int, p *pointwise) {
 	if reference == nil {
 		return
 	}
-	functionOf := func(kernel *ir.Op) *ir.Op {
-		called := ir.SymName(kernel)
-		if s, ok := kernel.Attr(tileReference).(*ir.StringAttr); ok {
-			called = s.Value
-		}
-		return ir.LookupSymbol(reference, called)
-	}
-	outer, inner := functionOf(kernel), functionOf(p.kernel)
-	whole := outer.Clone(f.c, map[*ir.Value]*ir.Value{})
+	whole := functionOf(reference, kernel).Clone(f.c, map[*ir.Value]*ir.Value{})
 	whole.SetAttr("sym_name", f.c.String(name))
 	reference.Body().Append(whole)
 	x := whole.Body().Arg(n)
-	b := blu.On(ir.NewBuilder(f.c, nil).Before(whole.Body().First()).At(kernel.Loc()))
-	// As the operand lies in memory it is as long as what the other function takes.
-	ins, _ := tile.Refs(kernel)
-	strides, _ := mem.Layout(ins[n].Type().(*ir.MemRefType))
-	perm, back := make([]int64, len(strides)), make([]int64, len(strides))
-	for i := range perm {
-		perm[i] = int64(i)
+	b := ir.NewBuilder(f.c, nil).Before(whole.Body().First()).At(kernel.Loc())
+	known, made := map[*ir.Value]*ir.Value{p.from: x}, map[*ir.Op]bool{}
+	for _, op := range p.ops {
+		known[op.Result(0)] = f.onTensors(b, op, x.Shape(), known)
+		made[known[op.Result(0)].Op()] = true
 	}
-	slices.SortStableFunc(perm, func(i, j int64) int { return cmp.Compare(strides[j], strides[i]) })
-	for i, d := range perm {
-		back[d] = int64(i)
+	x.ReplaceUsesIf(known[p.to], func(u *ir.Use) bool { return !made[u.Owner()] })
+}
+
+// onTensors is what an operation on blocks does, on whole tensors of one shape.
+func (f *fusion) onTensors(b *ir.Builder, op *ir.Op, shape []int64, known map[*ir.Value]*ir.Value) *ir.Value {
+	t := f.c.Tensor(shape, op.Result(0).Elem())
+	switch {
+	case op.Is(tile.Constant):
+		return blu.On(b).Splat(t, op.Attrs().FloatOr("value", 0))
+	case op.Is(tile.Broadcast):
+		return known[op.Operand(0)]
 	}
-	along := b.Transpose(x, perm) // the one use of x that stays
-	known := map[*ir.Value]*ir.Value{inner.Body().Arg(0): b.Reshape(along, inner.Body().Arg(0).Type())}
-	for op := range inner.Body().Ops() {
-		if op.Has(ir.Terminator) {
-			y := b.Transpose(b.Reshape(known[op.Operand(0)], along.Type()), back)
-			x.ReplaceUsesIf(y, func(u *ir.Use) bool { return u.Owner() != along.Op() })
-			return
-		}
-		b.Insert(op.Clone(f.c, known))
+	var operands []*ir.Value
+	for _, v := range op.Operands() {
+		operands = append(operands, known[v])
 	}
+	return b.CreateState(f.c.LookupOp("blu."+op.Def().Name), ir.OpState{Operands: operands, Results: []ir.Type{t}, Attrs: slices.Clone([]ir.NamedAttr(op.Attrs()))}).Result(0)
 }
 
 // eraseReplaced erases the kernels that nobody launches any more.
