@@ -89,7 +89,7 @@ func tilings(g Gemm, d Device) []Gemm {
 	case 3:
 		return []Gemm{g.onWGMMA(128, 128, 2, false)}
 	}
-	return []Gemm{g.onWGMMA(128, 128, 6, true), g.onWGMMA(128, 192, 4, true), g.onWGMMA(128, 256, 4, false)}
+	return []Gemm{g.onWGMMA(128, 128, 6, true), g.onWGMMA(128, 192, 4, true), g.onWGMMA(192, 128, 4, true), g.onWGMMA(128, 256, 4, false)}
 }
 
 func (g Gemm) onSIMT(bn, bk, warpgroups int) Gemm {
