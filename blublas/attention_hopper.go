@@ -228,12 +228,12 @@ func (w *groups) tensorMap(name string, rows int) Param {
 	if !w.scaled() {
 		outer(heads, 2*s.Head)
 		outer(w.Batch, 2*s.Batch)
-		return Param{name, m}
+		return Param{Name: name, Map: m}
 	}
 	m.Element, m.Pitch = "f16", 2*w.Features
 	outer(heads*w.Batch, 2*positions*w.Features)
 	outer(w.planes, 2*positions*w.Features*heads*w.Batch)
-	return Param{name + ".planes", m}
+	return Param{Name: name + ".planes", Map: m}
 }
 
 // prologue finds out who this thread is and makes the barriers.

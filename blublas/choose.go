@@ -46,8 +46,8 @@ func splits(tilings []Gemm, d Device) (all [][]Gemm) {
 			least = ceil(t.K, longest)
 		}
 		for t.SplitK = least; t.SplitK <= max(mostParts, least); t.SplitK++ {
-			if t.Check(d) == nil {
-				fit = append(fit, t)
+			if g := t.withRoom(); g.Check(d) == nil {
+				fit = append(fit, g)
 			}
 		}
 		all = append(all, fit)
@@ -131,4 +131,14 @@ func (g Gemm) onWGMMA(bm, bn, stages int, pingpong bool) Gemm {
 	g.Unit, g.BM, g.BN, g.BK, g.Stages = WGMMA, bm, bn, rowBytes/size, stages
 	g.Consumers, g.Cluster, g.Pingpong = 2, 1, pingpong
 	return g
+}
+
+// withRoom has a stage less if what the epilogue reads can be brought to shared memory then.
+func (g Gemm) withRoom() Gemm {
+	less := g
+	less.Stages--
+	if g.Unit != WGMMA || less.Stages < 2 || g.planWGMMA().fetching != nil || less.planWGMMA().fetching == nil {
+		return g
+	}
+	return less
 }

@@ -151,7 +151,8 @@ func (e *emulated) operand(t *testing.T, s operandSide, elem ir.FloatKind, rando
 
 // split runs the kernel that makes planes.
 func (e *emulated) split(t *testing.T, name string, from *emulate.Buffer, rows, cols int, o Operand) {
-	m := Matrix{Name: name, Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, MNMajor: o.MNMajor}
+	set := Set{Name: name, MNMajor: o.MNMajor}
+	m := Matrix{Name: name, Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, Sets: []Set{set}}
 	s := Split{Precision: e.g.Precision, Of: []Matrix{m}, Target: e.g.Target}
 	d := small(e.g.Target)
 	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), d)
@@ -160,8 +161,8 @@ func (e *emulated) split(t *testing.T, name string, from *emulate.Buffer, rows, 
 		e.places[fmt.Sprintf("%s.%d", name, p)] = e.memory.Alloc(int(m.PlaneBytes()))
 	}
 	if e.g.Precision == FP16x3 {
-		e.places[name+".scales"] = e.memory.Alloc(m.ScaleBytes())
-		e.places["flags"] = e.memory.Alloc(4 * s.Flags(d))
+		e.places[name+".scales"] = e.memory.Alloc(m.ScaleBytes(set))
+		e.places[name+".flags"] = e.memory.Alloc(4 * m.Flags(d))
 	}
 	require.NoError(t, emulate.Launch(e.memory, k.Op, k.Grid, e.params(k)...))
 }
@@ -204,7 +205,7 @@ func (e *emulated) params(k *Kernel) []any {
 			params = append(params, b.Base)
 			continue
 		}
-		m := &emulate.TensorMap{Element: p.Map.Element, Base: b.Base, Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
+		m := &emulate.TensorMap{Element: p.Map.Element, Base: b.Base + uint64(p.Offset), Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
 		for _, o := range p.Map.Outer {
 			m.Dims, m.Strides, m.Box = append(m.Dims, o.Size), append(m.Strides, o.Pitch), append(m.Box, 1)
 		}
@@ -383,7 +384,7 @@ type product struct {
 // refugeOf is what is computed of operands that planes don't hold.
 func (g Gemm) refugeOf(a, b Operand) *Gemm {
 	r := g
-	r.Precision, r.Unit, r.A, r.B, r.BN, r.BK, r.Stages, r.Flags, r.Refuge = FP32Strict, SIMT, a, b, 128, 8, 0, 0, nil
+	r.Precision, r.Unit, r.A, r.B, r.BN, r.BK, r.Stages, r.Flags, r.Refuge = FP32Strict, SIMT, a, b, 128, 8, 0, [2]int{}, nil
 	return &r
 }
 
@@ -398,7 +399,8 @@ func backwardOptionsOr(g Gemm, o Options) Options {
 func (p *product) emulate(t *testing.T, seed uint64) *emulated {
 	e := prepare(t, p.g, p.o)
 	if p.unfit { // and what planes would come to is wrong
-		e.places["flags"].Write(4*(p.g.Flags-1), []byte{1, 0, 0, 0})
+		side := seed % 2
+		e.places[[]string{"a.flags", "b.flags"}[side]].Write(4*(p.g.Flags[side]-1), []byte{1, 0, 0, 0})
 		e.places["a.0"].Write(0, make([]byte, len(e.places["a.0"].Data)))
 	}
 	require.NoError(t, e.run(e.kernels(t, small(p.g.Target)), seed))
@@ -460,12 +462,13 @@ func products() []product {
 	// What planes don't hold is computed on the float32 units by the same kernel, several tiles a block.
 	for _, layout := range []string{"nt", "tn"} {
 		for _, g := range []Gemm{
-			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1, Flags: 8},
-			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 2, Flags: 8},
+			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1},
+			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 2},
 		} {
 			for _, unfit := range []bool{false, true} {
 				add(g, layout, backwardOptionsOr(g, Options{Out: ir.F32, Accumulate: true}), 300, 530, 3*g.BK)
 				p := &all[len(all)-1]
+				p.g.Flags = [2]int{8, 8}
 				p.g.Refuge = p.g.refugeOf(p.g.A, p.g.B)
 				p.unfit, p.name = unfit, fmt.Sprint(p.g.Name(), "_", layout, "_", unfit)
 			}
@@ -507,8 +510,12 @@ func batches() []product {
 // Copies and transpositions at odd sizes.
 func TestCopyEmulated(t *testing.T) {
 	for _, size := range []int{2, 4} {
-		for _, transposed := range []bool{false, true} {
-			c := Copy{Rows: 45, Cols: 71, Pitch: 73, Size: size, Transposed: transposed, OutPitch: 80, Target: ptx.SM80}
+		for _, c := range []Copy{
+			{Rows: 45, Cols: 71, Pitch: 73, OutPitch: 80}, {Rows: 45, Cols: 71, Pitch: 73, OutPitch: 80, Transposed: true},
+			{Rows: 70, Cols: 132, Pitch: 136, OutPitch: 72, Transposed: true}, {Rows: 70, Cols: 132, Pitch: 136, OutPitch: 72, Transposed: true, Unaligned: true},
+			{Rows: 7, Cols: 130, Pitch: 132, OutPitch: 7, Transposed: true},
+		} {
+			c.Size, c.Target = size, ptx.SM80
 			k, err := c.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil))
 			require.NoError(t, err)
 			m := &emulate.Memory{}
@@ -523,7 +530,7 @@ func TestCopyEmulated(t *testing.T) {
 			for row := range c.Rows {
 				for col := range c.Cols {
 					out := (row*c.OutPitch + col) * size
-					if transposed {
+					if c.Transposed {
 						out = (col*c.OutPitch + row) * size
 					}
 					require.True(t, to.Written(out))

@@ -13,11 +13,14 @@ type Epilogue struct {
 	Params []string // pointers that the kernel gets for it
 	// Fetch reads what is read where results are stored, so that it is on its way before the first one is; nil: nothing is
 	// read. Reads is how many registers it takes for each element of a point.
-	Fetch  func(p *Point)
-	Reads  int
-	Whole  func(n int) []Read // the matrices of n columns that are read, but those whose rows are no multiples of 16 bytes; may be nil
-	Sums   bool               // it sums columns
-	Ragged bool               // it gets 4 elements at a time of whatever rows; not all of a row's last ones may be there, see Point.Holds
+	Fetch func(p *Point)
+	Reads int
+	// Sources lists what is read of matrices of n columns that the copy engine can bring: matrices, and vectors of an element for each
+	// column, whose Row is 0. Elements are 2 or 4 bytes, addresses and rows multiples of 16. Nil: there is nothing. Where a source is
+	// Near, Fetch reads it, and Apply reads nothing of it that Fetch hasn't read.
+	Sources func(n int) []Read
+	Sums    bool // it sums columns
+	Ragged  bool // it gets 4 elements at a time of whatever rows; not all of a row's last ones may be there, see Point.Holds
 	// Apply is called for every few consecutive elements of a row.
 	Apply func(p *Point, acc []*ir.Value)
 }
@@ -57,6 +60,7 @@ type part struct {
 	known    map[onceKey][]*ir.Value
 	columns  map[columnLoad][]*ir.Value
 	sums     map[columnLoad][]*ir.Value
+	near     func(p *Point, r Read) (at *ir.Value, offset int) // where sources are that have been brought to shared memory; nil: none are
 }
 
 type address struct{ param, pitch, size int }
@@ -106,6 +110,14 @@ type View struct {
 type Read struct {
 	View
 	Offset int64
+}
+
+// Near is where in shared memory the point's elements of a source are; false where it hasn't been brought there.
+func (p *Point) Near(r Read) (at *ir.Value, offset int, ok bool) {
+	if p.part.near != nil {
+		at, offset = p.part.near(p, r)
+	}
+	return at, offset, at != nil
 }
 
 // At is the address of the point's first element in a view, as a register and a fixed distance.
@@ -191,14 +203,23 @@ func (p *Point) Load(param int, elem ir.FloatKind) []*ir.Value {
 		return xs
 	}
 	size := int(ir.ByteSize(p.B.Ctx.Float(elem)))
+	if at, offset, ok := p.Near(matrixSource(param, p.part.n, size)); ok {
+		return p.read(at, elem, ptx.Access{Space: "shared", Offset: offset})
+	}
 	base, offset := p.at(param, p.part.n, size)
-	return p.read(base, elem, offset)
+	return p.read(base, elem, ptx.Access{Space: "global", Offset: offset, If: p.inside})
 }
 
+// matrixSource is a row-major matrix of n columns, columnSource a vector of an f32 for each column.
+func matrixSource(param, n, size int) Read {
+	return Read{View: View{Param: param, Row: n * size, Col: size}}
+}
+
+func columnSource(param int) Read { return Read{View: View{Param: param, Col: 4}} }
+
 // read reads width elements as f32.
-func (p *Point) read(base *ir.Value, elem ir.FloatKind, offset int) []*ir.Value {
+func (p *Point) read(base *ir.Value, elem ir.FloatKind, a ptx.Access) []*ir.Value {
 	b, w := p.B, p.part.width
-	a := ptx.Access{Space: "global", Offset: offset, If: p.inside}
 	if elem == ir.F32 {
 		return b.Scalars(b.Load(base, b.Ctx.F32(), w, a))
 	}
@@ -225,11 +246,15 @@ func widen(b *ptx.Builder, elem ir.FloatKind, bits *ir.Value) *ir.Value {
 func (p *Point) LoadColumn(param int) []*ir.Value {
 	key := columnLoad{param, p.dCol}
 	t := p.part
-	if t.columns[key] == nil {
-		base, offset := p.columnBase(param)
-		inside := p.columnInside()
-		t.columns[key] = p.B.Scalars(p.B.Load(base, p.B.Ctx.F32(), t.width, ptx.Access{Space: "global", Offset: offset, If: inside, Cache: "nc"}))
+	if t.columns[key] != nil {
+		return t.columns[key]
 	}
+	if at, offset, ok := p.Near(columnSource(param)); ok {
+		t.columns[key] = p.read(at, ir.F32, ptx.Access{Space: "shared", Offset: offset})
+		return t.columns[key]
+	}
+	base, offset := p.columnBase(param)
+	t.columns[key] = p.read(base, ir.F32, ptx.Access{Space: "global", Offset: offset, If: p.columnInside(), Cache: "nc"})
 	return t.columns[key]
 }
 
@@ -344,18 +369,24 @@ func Standard(o Options) Epilogue {
 		}
 	}
 	e.Reads = len(reads)
-	e.Whole = func(n int) (whole []Read) {
+	e.Sources = func(n int) (sources []Read) {
 		size := map[ir.FloatKind]int{ir.F32: 4, ir.BF16: 2, ir.F16: 2}[o.Out]
 		for _, param := range reads {
 			if n*size%16 == 0 {
-				whole = append(whole, Read{View: View{Param: param, Row: n * size, Col: size}})
+				sources = append(sources, matrixSource(param, n, size))
 			}
 		}
-		return whole
+		if o.Bias {
+			sources = append(sources, columnSource(bias))
+		}
+		return sources
 	}
 	e.Fetch = func(p *Point) {
 		for _, param := range reads {
 			p.ready[param] = p.Load(param, o.Out)
+		}
+		if _, _, near := p.Near(columnSource(bias)); near && o.Bias {
+			p.LoadColumn(bias)
 		}
 	}
 	e.Sums = o.SumColumns
@@ -421,7 +452,7 @@ func pairs(b *ptx.Builder, def *ir.OpDef, xs, ys []*ir.Value) []*ir.Value {
 }
 
 // gelu(x) = x s with s = (1 + tanh u)/2 = 1/(1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3). The exponential overflows
-// to the right limits. Where the result is rounded to bf16 the instruction for tanh, with its 11 bits, is exact enough and
+// to the right limits, and where it or s is subnormal 0 will do. Where the result is rounded to bf16 the instruction for tanh, with its 11 bits, is exact enough and
 // half the work.
 const (
 	geluC   = 0.7978845608028654
@@ -437,7 +468,7 @@ func geluGate(b *ptx.Builder, x, xx *ir.Value, out ir.FloatKind) *ir.Value {
 	if out == ir.BF16 {
 		return b.FMA(b.Unary(ptx.Tanh, scaled(geluC)), b.F32(0.5), b.F32(0.5))
 	}
-	return b.Unary(ptx.Rcp, b.Binary(ptx.Add, b.Unary(ptx.Exp2, scaled(geluEx2)), b.F32(1)))
+	return b.Unary(ptx.RcpFlushed, b.Binary(ptx.Add, b.Unary(ptx.Exp2Flushed, scaled(geluEx2)), b.F32(1)))
 }
 
 // Gelu is gelu in its tanh form, exact enough for a result of that type.

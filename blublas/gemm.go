@@ -50,8 +50,8 @@ type Gemm struct {
 	Cluster   int     // blocks along M that share B by multicast (WGMMA)
 	SplitK    int     // parts of K, summed in fixed order by a second kernel
 	Epilogue  Epilogue
-	Flags     int   // how many words say that planes don't hold all numbers (FP16x3), each unless it is 0; 0: there are none, and nothing watches
-	Refuge    *Gemm // what is computed where they don't: on the float32 units, of the operands
+	Flags     [2]int // how many words of each operand say that planes don't hold all its numbers (FP16x3), each unless it is 0; none: nothing watches
+	Refuge    *Gemm  // what is computed where they don't: on the float32 units, of the operands
 }
 
 // Batch is a dimension of a batch: how many products, and how far the matrices of A and B are apart, in elements; 0 where
@@ -186,14 +186,16 @@ func symbol(s string) string {
 	return string(b)
 }
 
-// Param is one parameter of a kernel, in order: a pointer, or a tensor map where Map is not nil.
+// Param is one parameter of a kernel, in order: a pointer, or a tensor map where Map is not nil, which starts Offset bytes
+// after what the name stands for.
 type Param struct {
-	Name string
-	Map  *TensorMap
+	Name   string
+	Map    *TensorMap
+	Offset int64
 }
 
-// TensorMap describes the boxes of a matrix that the copy engine moves under the 128-byte swizzle. Element is bf16, f16
-// or tf32 (float32 in memory, rounded while copied). The contiguous dimension comes first.
+// TensorMap describes the boxes of a matrix that the copy engine moves under the 128-byte swizzle. Element is bf16, f16,
+// f32 or tf32 (float32 in memory, rounded while copied). The contiguous dimension comes first.
 type TensorMap struct {
 	Element string
 	Dims    [2]int
@@ -217,7 +219,7 @@ type Kernel struct {
 }
 
 // Build makes the kernel. Parameters are A's planes, B's planes, then (fp16x3) A's and B's scales, then (with
-// Flags) A and B themselves, then the epilogue's, then flags. The configuration must pass Check.
+// Flags) A and B themselves, then the epilogue's, then A's and B's flags. The configuration must pass Check.
 func (g Gemm) Build(at *ir.Builder, d Device) (*Kernel, error) {
 	if err := g.Check(d); err != nil {
 		return nil, err

@@ -31,9 +31,9 @@ const refugeBarrier = 3
 func (g Gemm) checkRefuge(d Device, fail func(string, ...any) error) error {
 	r := g.Refuge
 	switch {
-	case r == nil && g.Flags == 0:
+	case r == nil && g.Flags == [2]int{}:
 		return nil
-	case r == nil || g.Flags < 1 || g.Precision != FP16x3 || g.Unit != WGMMA || g.Consumers != 2 || g.Cluster != 1:
+	case r == nil || min(g.Flags[0], g.Flags[1]) < 1 || g.Precision != FP16x3 || g.Unit != WGMMA || g.Consumers != 2 || g.Cluster != 1:
 		return fail("flags are for fp16x3 by 2 consumers without a cluster, with a product to compute where one is set")
 	case r.M != g.M || r.N != g.N || r.K != g.K || r.SplitK != g.SplitK || r.Unit != SIMT || 128*r.Consumers != 128*g.Consumers || len(r.Batch) > 0:
 		return fail("what is computed where a flag is set is another product")
@@ -43,8 +43,8 @@ func (g Gemm) checkRefuge(d Device, fail func(string, ...any) error) error {
 	return r.Check(d)
 }
 
-// openRefuge looks at the flags, which are the last of the parameters: if one is set, the kernel's tiles are the refuge's.
-func (w *wgmma) openRefuge(operands []*ir.Value, flags *ir.Value) {
+// openRefuge looks at both operands' flags, the last of the parameters: if one is set, the kernel's tiles are the refuge's.
+func (w *wgmma) openRefuge(operands, flags []*ir.Value) {
 	b := w.b
 	any := w.anyFlag(flags)
 	clear := b.Compare("eq", any, b.I32(0))
@@ -58,17 +58,19 @@ func (w *wgmma) openRefuge(operands []*ir.Value, flags *ir.Value) {
 }
 
 // anyFlag is whether one of the flags is set; each warp looks at all of them.
-func (w *wgmma) anyFlag(flags *ir.Value) *ir.Value {
+func (w *wgmma) anyFlag(flags []*ir.Value) *ir.Value {
 	b := w.b
 	lane := b.Binary(ptx.And, b.Special("tid.x"), b.I32(31))
-	mine := b.MulWide(lane, 4, flags)
 	any := b.I32(0)
-	for i := 0; i < w.Flags; i += 32 {
-		a := ptx.Access{Space: "global", Offset: 4 * i, Cache: "nc"}
-		if i+32 > w.Flags {
-			a.If = b.Compare("lo", lane, b.I32(w.Flags-i))
+	for side, n := range w.Flags {
+		mine := b.MulWide(lane, 4, flags[side])
+		for i := 0; i < n; i += 32 {
+			a := ptx.Access{Space: "global", Offset: 4 * i, Cache: "nc"}
+			if i+32 > n {
+				a.If = b.Compare("lo", lane, b.I32(n-i))
+			}
+			any = b.Binary(ptx.Or, any, b.Load(mine, b.Ctx.I32(), 1, a))
 		}
-		any = b.Binary(ptx.Or, any, b.Load(mine, b.Ctx.I32(), 1, a))
 	}
 	// All lanes have it, which the assembler knows when it is read from lane 0: it then keeps descriptors in uniform registers.
 	return b.Do(ptx.Shuffle, []*ir.Value{butterfly(b, ptx.Or, any, 16), b.I32(0)}, "mode", "idx").Result(0)
@@ -92,7 +94,7 @@ func (g Gemm) params(e Epilogue) []string {
 	if g.Refuge == nil {
 		return e.Params
 	}
-	return slices.Concat([]string{"a", "b"}, e.Params, []string{"flags"})
+	return slices.Concat([]string{"a", "b"}, e.Params, []string{"a.flags", "b.flags"})
 }
 
 // guarded tells kernels with a refuge apart by name.
@@ -100,5 +102,5 @@ func (g Gemm) guarded() string {
 	if g.Refuge == nil {
 		return ""
 	}
-	return fmt.Sprintf("_f%d_r%d_%d_%dx%dx%d", g.Flags, g.Refuge.A.Pitch, g.Refuge.B.Pitch, g.Refuge.BM, g.Refuge.BN, g.Refuge.BK)
+	return fmt.Sprintf("_f%d_%d_r%d_%d_%dx%dx%d", g.Flags[0], g.Flags[1], g.Refuge.A.Pitch, g.Refuge.B.Pitch, g.Refuge.BM, g.Refuge.BN, g.Refuge.BK)
 }

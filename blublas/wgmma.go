@@ -21,8 +21,9 @@ type wgmma struct {
 	tiles      int // of all parts of K
 	steps      int // stages' worth of K in a tile
 	stageBytes int
-	staging    int // where consumers' warps stage their results
-	barriers   int // full[Stages], empty[Stages], turn[2]
+	staging    int       // where consumers' warps stage their results
+	barriers   int       // full[Stages], empty[Stages], turn[2]
+	fetching   *fetching // what the epilogue reads; nil where it reads nothing, or for itself
 
 	mapsA, mapsB, scales, epilogue []*ir.Value
 	base                           *ir.Value // shared memory
@@ -47,15 +48,27 @@ func (g Gemm) planWGMMA() *wgmma {
 	w.a = tile{rows: g.BM, depth: g.BK, size: w.size, mnMajor: g.A.MNMajor}
 	w.bt = tile{rows: g.BN, depth: g.BK, size: w.size, mnMajor: g.B.MNMajor}
 	w.stageBytes = w.planes * (w.a.bytes() + w.bt.bytes())
-	w.staging = g.Stages * w.stageBytes
-	w.barriers = w.staging + 4*g.Consumers*warpStaging
+	stages, staging, barriers := g.Stages*w.stageBytes, 4*g.Consumers*warpStaging, 8*(2*g.Stages+3)
+	w.staging = stages
+	if w.fetching = g.planFetching(stages, staging+barriers); w.fetching != nil {
+		w.staging = w.fetching.end
+	}
+	w.barriers = w.staging + staging
+	if w.fetching != nil {
+		w.fetching.barriers = w.barriers + barriers
+	}
 	w.tilesM, w.tilesN = ceil(g.M, g.BM*g.Cluster), ceil(g.N, g.BN)
 	w.tiles = w.tilesM * w.tilesN * g.SplitK * g.matrices()
 	w.steps = g.depth() / g.BK
 	return w
 }
 
-func (w *wgmma) sharedBytes() int { return w.verdict() + 8 }
+func (w *wgmma) sharedBytes() int {
+	if f := w.fetching; f != nil {
+		return f.turn(2)
+	}
+	return w.verdict() + 8
+}
 
 func (w *wgmma) full(stage int) int  { return w.barriers + 8*stage }
 func (w *wgmma) empty(stage int) int { return w.barriers + 8*(w.Stages+stage) }
@@ -90,7 +103,7 @@ func (g Gemm) buildWGMMA(at *ir.Builder, d Device) *Kernel {
 func (w *wgmma) parameters(k *Kernel, c *ir.Context) []ir.Type {
 	var types []ir.Type
 	add := func(name string, m *TensorMap) {
-		k.Params = append(k.Params, Param{name, m})
+		k.Params = append(k.Params, Param{Name: name, Map: m})
 		if m != nil {
 			types = append(types, ptx.TensorMap(c))
 		} else {
@@ -126,6 +139,12 @@ func (w *wgmma) parameters(k *Kernel, c *ir.Context) []ir.Type {
 		add("a.scales", nil)
 		add("b.scales", nil)
 	}
+	if f := w.fetching; f != nil {
+		for _, r := range f.reads {
+			add(w.Epilogue.Params[r.Param], f.tensorMap(r, w.M, w.N))
+			k.Params[len(k.Params)-1].Offset = r.Offset
+		}
+	}
 	e := w.Epilogue
 	if w.SplitK > 1 {
 		e = partials
@@ -146,10 +165,15 @@ func (w *wgmma) takeParameters(args []*ir.Value) {
 	if w.Precision == FP16x3 {
 		w.scales = take(2)
 	}
+	if f := w.fetching; f != nil {
+		f.maps = take(len(f.reads))
+	}
 	w.end = w.b.I32(w.tiles)
 	if w.Refuge != nil {
-		w.openRefuge(take(2), args[len(args)-1])
-		args = args[:len(args)-1]
+		operands := take(2)
+		n := len(args) - 2
+		w.openRefuge(operands, args[n:])
+		args = args[:n]
 	}
 	w.epilogue = args
 }
@@ -175,6 +199,9 @@ func (w *wgmma) prologue(grid int) {
 		}
 		for c := range 2 {
 			b.Do(ptx.BarrierInit, []*ir.Value{w.base}, "offset", w.turn(c), "count", 4)
+		}
+		if w.fetching != nil {
+			w.fetching.initialize(w)
 		}
 		b.Do(ptx.Fence, nil, "kind", "mbarrier_init")
 		for _, m := range append(w.mapsA, w.mapsB...) {
@@ -221,16 +248,20 @@ func (w *wgmma) locate(number *ir.Value) place {
 
 // next advances a stage's index and the parity of its phase by n stages.
 func (w *wgmma) next(stage, parity *ir.Value, n int) (*ir.Value, *ir.Value) {
-	b := w.b
-	if n/w.Stages%2 == 1 {
+	return advance(w.b, stage, parity, n, w.Stages)
+}
+
+// advance goes n places on in a ring of `size`, whose phases have changing parities.
+func advance(b *ptx.Builder, at, parity *ir.Value, n, size int) (*ir.Value, *ir.Value) {
+	if n/size%2 == 1 {
 		parity = b.Binary(ptx.Xor, parity, b.I32(1))
 	}
-	if n %= w.Stages; n == 0 {
-		return stage, parity
+	if n %= size; n == 0 {
+		return at, parity
 	}
-	moved := b.AddI(stage, n)
-	wrapped := b.Compare("ge", moved, b.I32(w.Stages))
-	return b.Select(wrapped, b.AddI(moved, -w.Stages), moved), b.Select(wrapped, b.Binary(ptx.Xor, parity, b.I32(1)), parity)
+	moved := b.AddI(at, n)
+	wrapped := b.Compare("ge", moved, b.I32(size))
+	return b.Select(wrapped, b.AddI(moved, -size), moved), b.Select(wrapped, b.Binary(ptx.Xor, parity, b.I32(1)), parity)
 }
 
 // produce is the producer warpgroup: one thread waits for stages to be free and has them filled.
@@ -239,8 +270,11 @@ func (w *wgmma) produce() {
 	if n, _ := w.registers(); n > 0 {
 		b.Do(ptx.SetMaxRegisters, nil, "count", n)
 	}
-	elected := b.And(b.Compare("eq", w.warp, b.I32(0)), b.Compare("eq", w.lane, b.I32(0)))
-	b.If(elected, false, func() {
+	leader := b.Compare("eq", w.lane, b.I32(0))
+	if w.fetching != nil {
+		b.If(b.And(b.Compare("eq", w.warp, b.I32(1)), leader), false, func() { w.fetching.produce(w) }, nil)
+	}
+	b.If(b.And(b.Compare("eq", w.warp, b.I32(0)), leader), false, func() {
 		b.For(w.first, w.end, w.stride, false, []*ir.Value{b.I32(0), b.I32(1)}, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 			at := w.locate(number)
 			return b.For(b.I32(0), b.I32(w.steps), b.I32(1), false, ring, func(i *ir.Value, ring []*ir.Value) []*ir.Value {
@@ -305,31 +339,60 @@ func (w *wgmma) consume() {
 		b.Do(ptx.SetMaxRegisters, nil, "count", n, "inc", true)
 	}
 	consumer := b.AddI(b.DivI(w.warp, 4), -1)
-	if !w.Pingpong {
-		b.For(w.first, w.end, w.stride, true, []*ir.Value{b.I32(0), b.I32(0)}, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
-			at := w.locate(number)
-			w.prefetch(at, b.MulI(consumer, w.rowsPerConsumer()))
-			acc, stage, parity := w.multiply(at, b.MulI(consumer, w.rowsPerConsumer()), ring[0], ring[1])
-			w.store(at, b.MulI(consumer, w.rowsPerConsumer()), consumer, acc)
-			return []*ir.Value{stage, parity}
-		})
+	if w.Pingpong {
+		w.takeTurns(consumer)
 		return
 	}
-	// Consumer 1 starts at the second tile, whose stages come after the first tile's.
+	row := b.MulI(consumer, w.rowsPerConsumer())
+	ring := []*ir.Value{b.I32(0), b.I32(0)}
+	if w.fetching != nil {
+		ring = append(ring, b.I32(0), b.I32(0))
+	}
+	b.For(w.first, w.end, w.stride, true, ring, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
+		at := w.locate(number)
+		acc, stage, parity := w.multiply(at, row, ring[0], ring[1])
+		if w.fetching == nil {
+			w.store(at, row, consumer, acc, nil)
+			return []*ir.Value{stage, parity}
+		}
+		near := w.fetching.reader(w, ring[2], ring[3], consumer)
+		w.store(at, row, consumer, acc, near)
+		return []*ir.Value{stage, parity, near.slot, near.parity}
+	})
+}
+
+// takeTurns is a consumer that shares no tiles. Consumer 1 starts at the second tile, whose stages come after the first tile's.
+func (w *wgmma) takeTurns(consumer *ir.Value) {
+	b := w.b
 	second := b.Compare("eq", consumer, b.I32(1))
 	stage, parity := w.next(b.I32(0), b.I32(0), w.steps)
 	ring := []*ir.Value{b.Select(second, stage, b.I32(0)), b.Select(second, parity, b.I32(0)), b.Binary(ptx.Xor, consumer, b.I32(1))}
+	if f := w.fetching; f != nil {
+		slot, parity := f.next(b, b.I32(0), b.I32(0), f.steps)
+		ring = append(ring, b.Select(second, slot, b.I32(0)), b.Select(second, parity, b.I32(0)))
+	}
 	first := b.Add(w.first, b.Select(second, w.stride, b.I32(0)))
+	mine, theirs := b.Add(w.base, b.MulI(consumer, 8)), b.Sub(b.AddI(w.base, 8), b.MulI(consumer, 8))
 	b.For(first, w.end, b.Add(w.stride, w.stride), true, ring, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 		at := w.locate(number)
-		w.prefetch(at, b.I32(0))
-		mine, theirs := b.Add(w.base, b.MulI(consumer, 8)), b.Sub(b.AddI(w.base, 8), b.MulI(consumer, 8))
 		b.Do(ptx.BarrierWait, []*ir.Value{mine, ring[2]}, "offset", w.turn(0))
 		acc, stage, parity := w.multiply(at, b.I32(0), ring[0], ring[1])
-		b.Do(ptx.BarrierArrive, []*ir.Value{theirs, b.Compare("eq", w.lane, b.I32(0))}, "offset", w.turn(0))
-		w.store(at, b.I32(0), consumer, acc)
+		leader := b.Compare("eq", w.lane, b.I32(0))
+		b.Do(ptx.BarrierArrive, []*ir.Value{theirs, leader}, "offset", w.turn(0))
+		var near *reader
+		if f := w.fetching; f != nil { // the other has found all of its slots filled: else phases would be mistaken
+			b.Do(ptx.BarrierWait, []*ir.Value{mine, ring[2]}, "offset", f.turn(0))
+			near = f.reader(w, ring[3], ring[4], nil)
+			near.filled = func() { b.Do(ptx.BarrierArrive, []*ir.Value{theirs, leader}, "offset", f.turn(0)) }
+		}
+		w.store(at, b.I32(0), consumer, acc, near)
 		stage, parity = w.next(stage, parity, w.steps)
-		return []*ir.Value{stage, parity, b.Binary(ptx.Xor, ring[2], b.I32(1))}
+		ring = []*ir.Value{stage, parity, b.Binary(ptx.Xor, ring[2], b.I32(1))}
+		if near != nil {
+			slot, parity := near.next(b, near.slot, near.parity, near.steps)
+			ring = append(ring, slot, parity)
+		}
+		return ring
 	})
 }
 

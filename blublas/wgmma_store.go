@@ -17,60 +17,62 @@ const (
 func staged(row, col int) int { return row*stagedPitch + (col/4^2*(row&3))*16 + col%4*4 }
 
 // store takes the results from the accumulators' layout to whole rows through shared memory, a warp's 16 rows and 64
-// columns at a time, and hands them to the epilogue.
-func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value) {
+// columns at a time, and hands them to the epilogue, which reads its sources through `near` where that isn't nil.
+func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value, near *reader) {
 	b := w.b
 	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
 	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(w.warp, -4), warpStaging))
-	width := w.pointWidth()
-	perRow := min(chunk/width, 32)
-	laneRow, laneCol := b.DivI(w.lane, perRow), b.MulI(b.Binary(ptx.And, w.lane, b.I32(perRow-1)), width)
+	laneRow, laneCol := w.lanePoint()
 	write, read := w.stagingWrites(mine), w.stagingReads(mine, laneRow, laneCol)
-	e := w.Epilogue
-	if w.SplitK > 1 {
-		e = partials
-	}
 	for m, v := range acc {
 		first := b.Add(b.Add(at.row, row), b.AddI(b.MulI(inGroup, 16), 64*m))
-		p := newPart(b, b.Add(first, laneRow), b.Add(at.col, laneCol), w.M, w.N, width, w.epilogue).in(at)
+		p := newPart(b, b.Add(first, laneRow), b.Add(at.col, laneCol), w.M, w.N, w.pointWidth(), w.epilogue).in(at)
 		for c := 0; c < w.BN; c += chunk {
-			pts := w.points(p, c, perRow)
-			ahead := w.ahead(e)
-			e.fetch(pts[:ahead])
-			w.stage(write, v, c)
-			for i, pt := range pts {
-				if i > 0 && i%ahead == 0 {
-					e.fetch(pts[i:min(i+ahead, len(pts))])
-				}
-				x := b.Load(read(pt.dRow), b.Ctx.F32(), width, ptx.Access{Space: "shared", Offset: pt.dRow*stagedPitch + (pt.dCol-c)*4})
-				e.Apply(pt, b.Scalars(x))
-			}
+			w.storeChunk(p, near, c, func() { w.stage(write, v, c) }, read)
 		}
-		if e.Sums {
+		if w.Epilogue.Sums && w.SplitK == 1 {
 			w.finishSums(p, consumer, inGroup, mine, b.DivI(b.AddI(b.Add(at.row, row), 64*m), 64), at.col)
 		}
 	}
 }
 
-// prefetch has what the epilogue of a consumer's tile will read on its way to the second-level cache while the tile is multiplied: a
-// row a thread.
-func (w *wgmma) prefetch(at place, row *ir.Value) {
+// perRow is how many lanes read a row of what is staged.
+func (g Gemm) perRow() int { return min(chunk/g.pointWidth(), 32) }
+
+// lanePoint is where a lane's first point is in what is staged.
+func (w *wgmma) lanePoint() (row, col *ir.Value) {
 	b := w.b
-	if w.Epilogue.Whole == nil || w.SplitK > 1 || len(w.Batch) > 0 {
-		return
+	return b.DivI(w.lane, w.perRow()), b.MulI(b.Binary(ptx.And, w.lane, b.I32(w.perRow()-1)), w.pointWidth())
+}
+
+// storeChunk hands a warp's 16 rows and 64 columns from column c on to the epilogue.
+func (w *wgmma) storeChunk(p *part, near *reader, c int, stage func(), read func(dRow int) *ir.Value) {
+	b := w.b
+	e := w.Epilogue
+	if w.SplitK > 1 {
+		e = partials
 	}
-	thread := b.Add(b.MulI(b.Binary(ptx.And, w.warp, b.I32(3)), 32), w.lane)
-	for _, r := range w.Epilogue.Whole(w.N) {
-		bytes := b.I32(w.BN * r.Col)
-		if w.N%w.BN != 0 {
-			bytes = b.MulI(b.Min(b.Sub(b.I32(w.N), at.col), b.I32(w.BN)), r.Col)
+	pts := w.points(p, c, w.perRow())
+	ahead := w.ahead(e)
+	fetch := func(from int) {
+		to := min(from+ahead, len(pts))
+		e.fetch(pts[from:to])
+		if near != nil && to == len(pts) {
+			near.release(w.lane)
 		}
-		start := b.Add(b.MulWide(at.col, r.Col, w.epilogue[r.Param]), b.I64(r.Offset))
-		for first := 0; first < w.rowsPerConsumer(); first += 128 {
-			mine := b.Add(b.Add(at.row, row), b.AddI(thread, first))
-			in := b.And(b.Compare("lo", thread, b.I32(w.rowsPerConsumer()-first)), b.Compare("lo", mine, b.I32(w.M)))
-			b.Do(ptx.PrefetchBulk, []*ir.Value{b.MulWide(mine, r.Row, start), bytes, in})
+	}
+	if near != nil {
+		p.near = near.await(c)
+	} else {
+		fetch(0)
+	}
+	stage()
+	for i, pt := range pts {
+		if i%ahead == 0 && (i > 0 || near != nil) {
+			fetch(i)
 		}
+		x := b.Load(read(pt.dRow), b.Ctx.F32(), p.width, ptx.Access{Space: "shared", Offset: pt.dRow*stagedPitch + (pt.dCol-c)*4})
+		e.Apply(pt, b.Scalars(x))
 	}
 }
 

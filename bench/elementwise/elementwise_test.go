@@ -16,8 +16,8 @@ func TestCasesCompile(t *testing.T) {
 		for _, k := range f.kernels {
 			require.Positive(t, k.threads, k.name)
 			require.Contains(t, string(k.text), ".entry "+k.entry+"(")
-			for _, n := range k.refs {
-				moved += n
+			for _, r := range k.refs {
+				moved += r.bytes
 			}
 		}
 		require.GreaterOrEqual(t, moved, f.bytes, c.name)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -31,7 +30,7 @@ type kernel struct {
 	name, entry             string // in the program, in the text
 	text                    []byte
 	threads, blocks, shared int
-	refs                    []int64 // bytes of each reference
+	refs                    []ref
 	errors                  bool
 	workspace               int64 // bytes of a block
 }
@@ -69,6 +68,12 @@ func compile(text string) (*function, error) {
 	return f, nil
 }
 
+// ref is memory of a kernel.
+type ref struct {
+	bytes   int64
+	indices bool // of the table
+}
+
 // timed is appended to the names of kernels.
 const timed = ".timed"
 
@@ -103,46 +108,45 @@ func lowered(c *ir.Context, module *ir.Op, name string) (*kernel, error) {
 	}
 	ins, outs := tile.Refs(original)
 	for _, v := range append(ins, outs...) {
-		k.refs = append(k.refs, bytesOf(v.Type()))
+		k.refs = append(k.refs, ref{bytesOf(v.Type()), v.Elem() == c.I32()})
 	}
 	return k, nil
 }
 
-// time runs a kernel on memory of its own, filled with normal numbers.
-func (b *bench) time(k *kernel) (ms []float64, err error) {
+// ready loads a kernel and gives it memory of its own, filled with normal numbers.
+func (b *bench) ready(k *kernel) (run gpu.Run, owned []cuda.Pointer, err error) {
 	f, err := b.gpu.LoadText(k.entry, k.text, k.shared)
 	if err != nil {
-		return nil, err
+		return run, nil, err
 	}
-	run := gpu.Run{F: f, Config: cuda.Config{Grid: k.blocks, Threads: k.threads, Shared: k.shared}}
-	var owned []cuda.Pointer
-	defer func() { err = errors.Join(err, b.gpu.Free(owned...)) }()
-	give := func(n int64, fill []byte) error {
+	run = gpu.Run{F: f, Config: cuda.Config{Grid: k.blocks, Threads: k.threads, Shared: k.shared}}
+	give := func(n int64, pattern []byte) error {
 		p, err := b.gpu.Ctx.Alloc(n)
 		if err != nil {
 			return err
 		}
-		owned = append(owned, p)
-		run.Args = append(run.Args, p)
-		return b.fill(p, n, fill)
+		owned, run.Args = append(owned, p), append(run.Args, p)
+		return b.fill(p, n, pattern)
 	}
-	pattern := normals()
-	for _, n := range k.refs {
-		if err := give(n, pattern); err != nil {
-			return nil, err
+	numbers, indices := normals(), indices()
+	for _, r := range k.refs {
+		pattern := numbers
+		if r.indices {
+			pattern = indices
+		}
+		if err := give(r.bytes, pattern); err != nil {
+			return run, owned, err
 		}
 	}
 	if k.errors {
 		if err := give(4096, bytes.Repeat([]byte{0xff}, 4096)); err != nil {
-			return nil, err
+			return run, owned, err
 		}
 	}
 	if k.workspace > 0 {
-		if err := give(k.workspace*int64(k.blocks), nil); err != nil {
-			return nil, err
-		}
+		err = give(k.workspace*int64(k.blocks), nil)
 	}
-	return b.gpu.Time([]gpu.Run{run}, b.reps)
+	return run, owned, err
 }
 
 // fill writes a pattern again and again.
@@ -169,6 +173,16 @@ func normals() []byte {
 	var raw []byte
 	for range 1 << 18 {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(r.NormFloat64())))
+	}
+	return raw
+}
+
+// indices is rows of the table.
+func indices() []byte {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	var raw []byte
+	for range 1 << 18 {
+		raw = binary.LittleEndian.AppendUint32(raw, uint32(r.IntN(table)))
 	}
 	return raw
 }

@@ -3,9 +3,9 @@
 //
 //	elementwise [-json FILE] [-only TEXT] [-reps 15]
 //
-// A function's bytes are those of its operands and results, each once; what its kernels hand each other is not counted. The
-// rate is told in percent of a copy's by the driver, from one place in memory to another. L2 is filled with something else
-// before each launch.
+// A function's bytes are those of its operands and results, each once; what its kernels hand each other is not counted, the time
+// that they take one after the other is. The rate is told in percent of a copy's by the driver, from one place in memory to
+// another. L2 is filled with something else before what is timed.
 package main
 
 import (
@@ -49,7 +49,7 @@ type result struct {
 	Case    string               `json:"case"`
 	Bytes   int64                `json:"bytes"`
 	Kernels []string             `json:"kernels"`
-	Millis  map[string][]float64 `json:"millis"` // by kernel
+	Millis  map[string][]float64 `json:"millis"` // by kernel; of several also of all, one after the other, as ""
 	Copy    []float64            `json:"copy_millis"`
 	Percent float64              `json:"percent"` // of the copy's rate
 }
@@ -68,7 +68,7 @@ func (b *bench) run() error {
 	if b.gpu, err = gpu.Open(driver); err != nil {
 		return err
 	}
-	fmt.Printf("%s\n%-28s %10s %10s %8s %8s  %s\n", b.gpu.Ctx.Device.Name, "function", "us", "copy us", "TB/s", "percent", "kernels")
+	fmt.Printf("%s\n%-42s %10s %10s %8s %8s  %s\n", b.gpu.Ctx.Device.Name, "function", "us", "copy us", "TB/s", "percent", "kernels, us alone")
 	var failed []error
 	for _, s := range shapes {
 		for _, c := range s.cases() {
@@ -77,7 +77,7 @@ func (b *bench) run() error {
 				continue
 			}
 			if err := b.measure(name, c.text(s.rows, s.cols)); err != nil { // the others may still be measured
-				fmt.Printf("%-28s %v\n", name, err)
+				fmt.Printf("%-42s %v\n", name, err)
 				failed = append(failed, fmt.Errorf("%s: %w", name, err))
 			}
 		}
@@ -94,8 +94,8 @@ func (b *bench) wanted(name string) bool {
 	return false
 }
 
-// measure times a function's kernels one by one, and copies.
-func (b *bench) measure(name, text string) error {
+// measure times a function's kernels, one by one and one after the other, and copies.
+func (b *bench) measure(name, text string) (err error) {
 	f, err := compile(text)
 	if err != nil {
 		return err
@@ -104,19 +104,33 @@ func (b *bench) measure(name, text string) error {
 	if r.Copy, err = b.copies(f.bytes); err != nil {
 		return err
 	}
-	total := 0.0
+	var all []gpu.Run
+	var owned []cuda.Pointer
+	defer func() { err = errors.Join(err, b.gpu.Free(owned...)) }()
+	var said []string
 	for _, k := range f.kernels {
-		ms, err := b.time(k)
+		run, more, err := b.ready(k)
+		owned = append(owned, more...)
 		if err != nil {
 			return err
 		}
-		r.Kernels = append(r.Kernels, k.name)
-		r.Millis[k.name] = append(r.Millis[k.name], ms...)
-		total += gpu.Median(ms)
+		ms, err := b.gpu.Time([]gpu.Run{run}, b.reps)
+		if err != nil {
+			return err
+		}
+		all, r.Kernels, r.Millis[k.name] = append(all, run), append(r.Kernels, k.name), ms
+		said = append(said, fmt.Sprintf("%s %.1f", k.name, 1e3*gpu.Median(ms)))
 	}
-	copied := gpu.Median(r.Copy)
-	r.Percent = 100 * copied / total
-	fmt.Printf("%-28s %10.1f %10.1f %8.2f %8.1f  %s\n", name, 1e3*total, 1e3*copied, float64(f.bytes)/total*1e-9, r.Percent, strings.Join(r.Kernels, " "))
+	total := r.Millis[f.kernels[0].name]
+	if len(all) > 1 {
+		if total, err = b.gpu.Time(all, b.reps); err != nil {
+			return err
+		}
+		r.Millis[""] = total
+	}
+	took, copied := gpu.Median(total), gpu.Median(r.Copy)
+	r.Percent = 100 * copied / took
+	fmt.Printf("%-42s %10.1f %10.1f %8.2f %8.1f  %s\n", name, 1e3*took, 1e3*copied, float64(f.bytes)/took*1e-9, r.Percent, strings.Join(said, ", "))
 	b.results = append(b.results, r)
 	return nil
 }

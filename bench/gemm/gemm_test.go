@@ -38,7 +38,7 @@ func TestAssemble(t *testing.T) {
 		add(g)
 	}
 	for _, p := range []blublas.Precision{blublas.FP16x3, blublas.BF16x6} {
-		s := blublas.Split{Precision: p, Of: []blublas.Matrix{{Name: "x", Rows: 517, Cols: 392, Pitch: 392, PlanePitch: 392}}, Target: ptx.SM90A}
+		s := blublas.Split{Precision: p, Of: []blublas.Matrix{{Name: "x", Rows: 517, Cols: 392, Pitch: 392, PlanePitch: 392, Sets: []blublas.Set{{Name: "x"}}}}, Target: ptx.SM90A}
 		k, err := s.Build(ir.NewBuilder(c, nil), blublas.H200)
 		require.NoError(t, err)
 		kernels[k.Name] = k

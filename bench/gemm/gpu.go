@@ -48,7 +48,7 @@ func planes(p blublas.Precision) bool { return p == blublas.FP16x3 || p == blubl
 
 // split makes planes of a float32 matrix.
 func (g *device) split(p blublas.Precision, m *matrix, rows, cols int, o blublas.Operand) (*matrix, error) {
-	split, run, err := g.splitting(p, m, blublas.Matrix{Name: "x", Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, MNMajor: o.MNMajor})
+	split, run, err := g.splitting(p, m, blublas.Matrix{Name: "x", Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, Sets: []blublas.Set{{Name: "x", MNMajor: o.MNMajor}}})
 	if err != nil {
 		return nil, err
 	}
@@ -69,24 +69,23 @@ func (g *device) splitting(p blublas.Precision, m *matrix, x blublas.Matrix) (sp
 	if err != nil {
 		return nil, run, err
 	}
-	sizes := slices.Repeat([]int64{x.PlaneBytes()}, s.Planes())
-	if p == blublas.FP16x3 {
-		sizes = append(sizes, int64(x.ScaleBytes()), 4*int64(s.Flags(g.Device)))
-	}
 	split = &matrix{owned: m.owned}
 	args := []any{m.planes[0]}
-	for i, n := range sizes {
-		at, err := g.Ctx.Alloc(n)
-		if err != nil {
-			return nil, run, err
+	for _, set := range x.Sets {
+		sizes := slices.Repeat([]int64{x.PlaneBytes()}, s.Planes())
+		if p == blublas.FP16x3 {
+			sizes = append(sizes, int64(x.ScaleBytes(set)), 4*int64(x.Flags(g.Device)))
 		}
-		split.owned = append(split.owned, at)
-		args = append(args, at)
-		switch {
-		case i < s.Planes():
-			split.planes = append(split.planes, at)
-		case i == s.Planes():
-			split.scales = at
+		at := make([]cuda.Pointer, len(sizes))
+		for i, n := range sizes {
+			if at[i], err = g.Ctx.Alloc(n); err != nil {
+				return nil, run, err
+			}
+			args = append(args, at[i])
+		}
+		split.owned = append(split.owned, at...)
+		if split.planes = at[:s.Planes()]; p == blublas.FP16x3 {
+			split.scales = at[s.Planes()]
 		}
 	}
 	return split, gpu.Run{F: f, Config: cuda.Config{Grid: k.Grid, Threads: k.Threads, Shared: k.Shared}, Args: args}, nil
@@ -141,6 +140,11 @@ func (g *device) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (
 	if cfg.Precision == blublas.FP16x3 {
 		addresses = append(addresses, a.scales, b.scales)
 	}
+	for _, p := range k.Params[len(addresses):] {
+		if p.Map != nil { // what the copy engine brings of what the epilogue reads
+			addresses = append(addresses, extra[slices.Index(cfg.Epilogue.Params, p.Name)])
+		}
+	}
 	if cfg.SplitK > 1 {
 		p, err := g.Ctx.Alloc(int64(cfg.SplitK) * int64(cfg.M) * int64(cfg.N) * 4)
 		if err != nil {
@@ -157,8 +161,8 @@ func (g *device) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (
 			args = append(args, addresses[i])
 			continue
 		}
-		element := map[string]cuda.Element{"bf16": cuda.BFloat16, "f16": cuda.Float16, "tf32": cuda.TFloat32}[p.Map.Element]
-		m, err := g.Ctx.Tiled(element, addresses[i], p.Map.Dims[:], []int{p.Map.Pitch}, p.Map.Box[:], cuda.Swizzle128)
+		element := map[string]cuda.Element{"bf16": cuda.BFloat16, "f16": cuda.Float16, "f32": cuda.Float32, "tf32": cuda.TFloat32}[p.Map.Element]
+		m, err := g.Ctx.Tiled(element, addresses[i]+cuda.Pointer(p.Offset), p.Map.Dims[:], []int{p.Map.Pitch}, p.Map.Box[:], cuda.Swizzle128)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -62,7 +62,7 @@ type bench struct {
 
 // result is one measured fact, for the JSON file.
 type result struct {
-	Kind     string    `json:"kind"` // check, time, split or error
+	Kind     string    `json:"kind"` // check, time, split, transpose or error
 	Case     string    `json:"case"`
 	Kernel   string    `json:"kernel"`
 	Millis   []float64 `json:"millis,omitempty"`
@@ -108,6 +108,9 @@ func (b *bench) run(checks, times, errs bool) error {
 	}
 	if times {
 		if err := b.splits(); err != nil {
+			return err
+		}
+		if err := b.transposes(); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import sys
 import time
 
 import torch
+import torch._functorch.config
 from safetensors.torch import load_file, save_file
 
 import llama
@@ -43,6 +44,8 @@ class Steps:
         torch.manual_seed(0)
         self.cast = gpt2.precision(q["precision"])
         self.q, self.model = q, network(q, 128)
+        if hasattr(torch._functorch.config, "force_non_lazy_backward_lowering"):  # the backward pass is compiled with the forward pass, not when it first runs
+            torch._functorch.config.force_non_lazy_backward_lowering = True
         self.call = torch.compile(self.model, backend=backend) if q["mode"] == "compile" else self.model
         self.optimizer = gpt2.optimizer(self.model, 1e-4)
         self.inputs(q["batch"])

@@ -25,7 +25,7 @@ type compileCmd struct {
 	Mesh         string       `placeholder:"AXES" help:"Make the program of one rank of many: dp (any number that share the batch), dp=4, cp=2 (that share each sequence), or both: dp,cp=2."`
 	Zero         int          `enum:"0,1" default:"0" placeholder:"LEVEL" help:"1: cut gradients and optimizer state into shards, one a rank of --mesh; 0, the default: every rank has all."`
 	Context      string       `placeholder:"WAY" help:"How ranks that share a sequence share attention: ring (the default), ulysses, gather."`
-	BucketSize   passes.Bytes `placeholder:"SIZE" help:"How much is communicated in one call: 25MiB is the default."`
+	BucketSize   passes.Bytes `placeholder:"SIZE" help:"How much is communicated in one call, in early ones up to four times as much: 25MiB is the default."`
 	Set          settings     `placeholder:"NAME=VALUE,..." help:"Arguments of the model and sizes of the batch."`
 	Ptxas        string       `placeholder:"FILE" help:"Have NVIDIA's assembler, ptxas, make machine code of the kernels for cuda, so that the driver needn't when the artifact first runs: its path, or a name to look for in PATH."`
 	Tuning       string       `placeholder:"FILE" help:"Choose between kernels for cuda as this table of 'blurun tune' says, where it has measured them; shipped, the default: the one that comes with bluc, if it has one for the arch; none: by prediction alone."`

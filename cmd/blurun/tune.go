@@ -43,7 +43,7 @@ func (c *tuneCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	p, err := e.openDevice(a, c.Device, runtime.Options{Apart: true})
+	p, err := e.openDevice(a, c.Device, runtime.Options{Helpers: e.helpers(1), Apart: true})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}

@@ -45,7 +45,7 @@ var Kernel = ir.Define("exec", ir.OpDef{
 		"address of a list of them, then, where it has error records, the address of the first, then, where it has a workspace, that of the first block's. An error record is 64 bits, all of them set at " +
 		"first, which the kernel lowers to the position of an index that is out of range, in the upper half, and that index, in the lower.\n\n" +
 		"With `params` the parameters are what that says. With `then`, a launch goes on with another kernel on the same references: what a kernel of several steps " +
-		"hands from one to the next is in `scratch`, memory that no other launch sees in between.",
+		"hands from one to the next is in `scratch`. All launches have that memory in common: what one leaves there stays until a later one writes to its place.",
 	Attrs: []ir.AttrDef{
 		{Name: "sym_name", Kind: ir.StringKind, Doc: "the name"},
 		{Name: "file", Kind: ir.StringKind, Doc: "the file with its code"},

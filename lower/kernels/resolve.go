@@ -48,6 +48,7 @@ type form struct {
 	row     int // axes of blocks; -1 for one row, one column
 	col     int
 	along   int      // the dimension of blocks that reductions run over: 0 or 1; -1 without
+	across  bool     // rows of blocks run along the memory of a tensor whose columns don't
 	held    bool     // blocks hold all of what is reduced
 	loops   []int    // reduced axes besides the block's
 	sides   []tensor // the operands of a product
@@ -402,6 +403,9 @@ func (f *form) block() {
 		f.row = last(n-1, summed)
 	case inner < 0:
 		f.col, f.row = n-1, n-2
+		if k := f.otherWay(); k >= 0 && t.TransposeEdge > 0 {
+			f.row, f.across = k, true
+		}
 	case inner == n-1:
 		f.col, f.row, f.along = inner, last(n-1, free), 1
 	default:
@@ -421,6 +425,26 @@ func (f *form) block() {
 	}
 	f.extents(t)
 	f.walkGrid(t)
+}
+
+// otherWay is the axis along which the memory of something that is read runs, if that is another than the results' and both
+// are long; else -1.
+func (f *form) otherWay() int {
+	const long = 16
+	for _, a := range f.g.accesses {
+		if a.raw || a.partial {
+			continue
+		}
+		t, strides := f.tensorOf(a.value, a.dims, a), f.p.layouts.of(a.value)
+		if len(t.axes) < 2 || strides[len(strides)-1] != 1 {
+			continue
+		}
+		last := len(f.axes) - 1
+		if k := t.axes[len(t.axes)-1]; k != last && slices.Contains(t.axes, last) && f.axes[k].size >= long && f.axes[last].size >= long {
+			return k
+		}
+	}
+	return -1
 }
 
 // extents sizes the blocks.
@@ -446,6 +470,10 @@ func (f *form) extents(t Target) {
 		}
 		rows = min(rows, max(t.BlockElems/cols, 1))
 	default:
+		if f.across {
+			rows, cols = min(rows, t.TransposeEdge), min(cols, t.TransposeEdge)
+			break
+		}
 		cols = min(cols, t.BlockElems)
 		most := max(t.BlockElems/cols, 1)
 		if len(f.g.sums) > 0 && most < t.SumRows {

@@ -6,6 +6,9 @@ type Target struct {
 
 	// BlockElems is the elements of a block in fused loops: a chain of operations on blocks of that size stays in cache.
 	BlockElems int64
+	// TransposeEdge is the rows and the columns of a block of what is read along one axis and written along another; 0: blocks are
+	// as others.
+	TransposeEdge int64
 	// EvenRows says that the rows of a block should be a power of two.
 	EvenRows bool
 	// RowElems is the longest row that is held in one block while it is reduced and used; longer ones are gone over
@@ -65,11 +68,11 @@ func CPU() Target {
 }
 
 // CUDA describes GPUs as lower/ptx uses them: a grid point is a block of up to 512 threads that hold 16 elements each of the
-// largest block in registers, and sums over rows are cut into several times as many pieces as there are multiprocessors.
+// largest block in registers, and sums over rows are cut into two pieces for each multiprocessor of an H200, which are all at work at once.
 func CUDA() Target {
 	return Target{
 		Name:       "cuda",
-		BlockElems: 4096, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 8192, Panels: 512, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
+		BlockElems: 4096, TransposeEdge: 64, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 8192, Panels: 264, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
 		LogitsElems: 1 << 28, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,

@@ -38,7 +38,7 @@ const earlyRegisters = 96
 func (l *lowering) loadEarly(block *ir.Block) (map[*ir.Op]bool, error) {
 	early, filled := map[*ir.Op]bool{}, 0
 	for op := range block.Ops() {
-		if !op.Is(tile.Load) || l.refs[op.Operand(0)] == nil || l.refs[op.Operand(0)].scratch {
+		if !op.Is(tile.Load) || l.asked[op] != nil || l.refs[op.Operand(0)] == nil || l.refs[op.Operand(0)].scratch {
 			continue
 		}
 		rows, cols := int(op.Result(0).Shape()[0]), int(op.Result(0).Shape()[1])
@@ -256,19 +256,32 @@ func narrower(x, y extent) extent {
 	return y
 }
 
-// transpose goes through shared memory.
 func (l *lowering) transpose(op *ir.Op) error {
-	x, y := l.blocks[op.Operand(0)], l.blockFor(op.Result(0))
+	x := l.blocks[op.Operand(0)]
 	if ptx.Width(x.elem) != 32 {
 		return op.Errorf("tile.transpose of %s has no lowering for GPUs", x.elem)
 	}
+	l.blocks[op.Result(0)] = l.transposed(x)
+	return nil
+}
+
+// transposed is a block with rows for columns, which threads exchange through shared memory. Lines there are an odd number of
+// elements apart, so that neither rows nor columns meet in few banks.
+func (l *lowering) transposed(x *block) *block {
+	y := l.newBlock(x.elem, x.shape[1], x.shape[0])
 	y.rows, y.cols = x.cols, x.rows
-	s := l.sharedBlock(x, true, 0, l.exchange(l.sharedBytes(x, true)))
+	lines := max(l.paddedRows(x.shape[0]), l.paddedCols(x.shape[0])) // of those that write and those that read
+	pitch := 4 * int64(max(l.paddedCols(x.shape[1]), l.paddedRows(x.shape[1]))|1)
+	s := sharedTile{l.exchange(int64(lines) * pitch), 0, pitch}
+	owner := l.owner(x)
+	l.each(x, func(i, j, k int) {
+		at, shift := s.place(l, x, i, j)
+		l.b.Store(at, x.regs[k], ptx.Access{Space: "shared", Offset: shift, If: owner})
+	})
 	l.sync()
 	l.each(y, func(i, j, k int) {
-		at, shift := s.place(l, y, i, j)
+		at, shift := s.placeAcross(l, y, i, j)
 		y.regs[k] = l.b.Load(at, y.elem, 1, ptx.Access{Space: "shared", Offset: shift})
 	})
-	l.blocks[op.Result(0)] = y
-	return nil
+	return y
 }

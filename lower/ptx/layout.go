@@ -130,19 +130,24 @@ func loopLayout(rows, cols, v int) layout {
 	return y
 }
 
+// columnThreads is the threads of a block that adds up columns in a loop: two such blocks on a multiprocessor.
+const columnThreads = 512
+
 // columnLayout is for sums of columns. Of one block a thread adds up most rows alone; of a loop over blocks all, if there are
 // threads enough for the columns.
 func columnLayout(rows, cols, v int, loops bool) layout {
-	if n := (cols/v + 31) / 32 * 32; loops && cols%v == 0 && n <= 1024 && rows*v <= maxElems {
-		return layout{vr: 1, v: v, tc: n, tr: 1}
+	if !loops {
+		threads := min(max(powerOf2(rows*cols/(2*wantElems)), 32), 512)
+		y := layout{vr: 1, v: v, tc: min(powerOf2((cols+v-1)/v), threads)}
+		y.tr = threads / y.tc
+		return y
 	}
-	if loops {
-		return loopLayout(rows, cols, v)
+	each := (cols/v + columnThreads - 1) / columnThreads // vectors
+	y := layout{vr: 1, v: v, tc: (cols/v + 32*each - 1) / (32 * each) * 32, tr: 1}
+	if cols%v == 0 && rows*y.cols(cols) <= maxElems {
+		return y
 	}
-	threads := min(max(powerOf2(rows*cols/(2*wantElems)), 32), 512)
-	y := layout{vr: 1, v: v, tc: min(powerOf2((cols+v-1)/v), threads)}
-	y.tr = threads / y.tc
-	return y
+	return loopLayout(rows, cols, v)
 }
 
 // vectors is how many columns next to each other a thread has: 4 where most of what is loaded and stored allows accesses of
@@ -170,7 +175,8 @@ func vectors(kernel *ir.Op, align []int64, cols int) int {
 		if op.Is(tile.Store) {
 			ref = op.Operand(1)
 		}
-		if _, col := tile.Window(op); evenRows(ref, col, block.Shape()[1]) {
+		row, col := tile.Window(op)
+		if evenRows(ref, col, block.Shape()[1]) || op.Is(tile.Load) && evenRows(ref, row, block.Shape()[0]) {
 			score++
 		} else {
 			score--

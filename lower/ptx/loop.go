@@ -51,21 +51,23 @@ func (l *lowering) loop(op *ir.Op) error {
 		}
 		return next, nil
 	}
-	results, err := l.rounds(op, inits, round)
+	ahead := l.askAhead(op, late)
+	results, err := l.rounds(op, inits, ahead == nil, round)
 	if err != nil {
 		return err
 	}
+	ahead.release()
 	spread(op.Results(), results)
 	return l.exchangeLate(op, late)
 }
 
 // rounds makes the rounds of a loop. Where the last one has less to do than the others it stands behind the loop, so that these
-// need not ask how much there is.
-func (l *lowering) rounds(op *ir.Op, carried []*ir.Value, round func(*ir.Value, []*ir.Value) ([]*ir.Value, error)) ([]*ir.Value, error) {
+// need not ask how much there is, if it may.
+func (l *lowering) rounds(op *ir.Op, carried []*ir.Value, split bool, round func(*ir.Value, []*ir.Value) ([]*ir.Value, error)) ([]*ir.Value, error) {
 	index := op.Body().Arg(0)
 	lower, upper, step := l.index[op.Operand(0)], l.index[op.Operand(1)], l.index[op.Operand(2)]
 	end, rest := wholeRounds(lower, upper, step)
-	if rest {
+	if rest = rest && split; rest {
 		upper = l.b.I32(int(end))
 		l.whole[index] = whole{end, constantOf(step)}
 		defer delete(l.whole, index)

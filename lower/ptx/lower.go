@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"blutrain/blublas"
 	"blutrain/dialects/exec"
 	"blutrain/dialects/mem"
 	"blutrain/dialects/ptx"
@@ -33,13 +34,21 @@ func Run(c *ir.Context, module *ir.Op, o Options) error {
 	if err := lists(c, module, aligned, o); err != nil {
 		return err
 	}
+	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0}
 	for op := range module.Body().Ops() {
 		if !op.Is(tile.Kernel) {
 			continue
 		}
-		if err := lowerOne(c, op, o, aligned[ir.SymName(op)]); err != nil {
+		p, err := lowerOne(c, op, o, aligned[ir.SymName(op)])
+		if err != nil {
 			return fmt.Errorf("kernel %s: %w", ir.SymName(op), err)
 		}
+		if p != nil {
+			later.products = append(later.products, p)
+		}
+	}
+	if err := later.lower(); err != nil {
+		return err
 	}
 	return copies(c, module, o.Target)
 }
@@ -88,6 +97,7 @@ type lowering struct {
 	within map[*ir.Op]bool     // reductions that each thread makes for itself, of a loop's round
 	rough  map[*ir.Op]bool     // exponentials that are terms of a sum with one that is 1
 	whole  map[*ir.Value]whole // indices of loops of which the round at hand is no shorter one
+	asked  map[*ir.Op]*asked   // loads of a loop that are asked for a round ahead
 	shares map[*ir.Value]bool  // outputs that share memory with an input that other threads may read
 	waits  map[*ir.Op]bool     // loops that store to such memory what others have read before
 
@@ -97,7 +107,8 @@ type lowering struct {
 	known      map[*ir.Block]map[any]*ir.Value
 
 	stage     *stage // the row that is kept in shared memory, or nil
-	shared    int64  // bytes for exchanges between threads, which one operation after the other uses, behind that row
+	shared    int64  // bytes of shared memory
+	held      int64  // those behind that row that exchanges between threads leave alone; they use the rest, one after the other
 	workspace int64  // bytes of global memory of a block of threads
 	errors    []ir.Attr
 	errorsAt  *ir.Value
@@ -205,7 +216,7 @@ func lower(c *ir.Context, kernel *ir.Op, target string, align []int64) error {
 func newLowering(c *ir.Context, kernel *ir.Op) *lowering {
 	return &lowering{
 		c: c, kernel: kernel, index: map[*ir.Value]*ir.Value{}, blocks: map[*ir.Value]*block{}, refs: map[*ir.Value]*reference{},
-		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, waits: map[*ir.Op]bool{}, rough: map[*ir.Op]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
+		known: map[*ir.Block]map[any]*ir.Value{}, shares: map[*ir.Value]bool{}, asked: map[*ir.Op]*asked{}, waits: map[*ir.Op]bool{}, rough: map[*ir.Op]bool{}, within: map[*ir.Op]bool{}, whole: map[*ir.Value]whole{}, streams: map[int64]*ir.Value{},
 	}
 }
 
@@ -412,21 +423,46 @@ func (l *lowering) sync() { l.b.Do(ptx.Sync, nil) }
 
 // exchange is shared memory for an exchange of so many bytes, once all threads are done with the one before.
 func (l *lowering) exchange(bytes int64) *ir.Value {
-	l.shared = max(l.shared, l.stage.bytes()+bytes)
+	held := l.stage.bytes() + l.held
+	l.shared = max(l.shared, held+bytes)
 	l.sync()
-	return l.remember("shared", func() *ir.Value { return l.b.AddI(l.b.SharedBase(), int(l.stage.bytes())) })
+	return l.b.AddI(l.sharedBase(), int(held))
 }
 
-// Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
-func Kernel(c *ir.Context, op *ir.Op, o Options) error { return lowerOne(c, op, o, nil) }
-
-// lowerOne lowers a kernel by a template where one is better, else the general way.
-func lowerOne(c *ir.Context, op *ir.Op, o Options, align []int64) error {
-	dropDead(op.Body())
-	for _, by := range []func(*ir.Context, *ir.Op, Options, []int64) (bool, error){template, attention} {
-		if done, err := by(c, op, o, align); done || err != nil {
-			return err
-		}
+// hold is shared memory that exchanges leave alone until it is released.
+func (l *lowering) hold(bytes int64) *ir.Value {
+	held := l.stage.bytes() + l.held
+	if l.shared > held {
+		l.sync() // an exchange may still read there
 	}
-	return lower(c, op, o.Target, align)
+	l.held += bytes
+	l.shared = max(l.shared, held+bytes)
+	return l.b.AddI(l.sharedBase(), int(held))
+}
+
+func (l *lowering) sharedBase() *ir.Value { return l.remember("shared", l.b.SharedBase) }
+
+// Kernel replaces one tile.kernel, of which nothing is known but that the memory it is given starts at multiples of Alignment.
+func Kernel(c *ir.Context, op *ir.Op, o Options) error { return lowerAlone(c, op, o, nil) }
+
+// lowerAlone replaces a kernel of whose launches nothing is known.
+func lowerAlone(c *ir.Context, op *ir.Op, o Options, align []int64) error {
+	p, err := lowerOne(c, op, o, align)
+	if p == nil || err != nil {
+		return err
+	}
+	return p.finish(blublas.DeviceFor(o.Target))
+}
+
+// lowerOne lowers a kernel by a template where one is better, else the general way. A product in planes is lowered later: whether
+// there are planes depends on its launches.
+func lowerOne(c *ir.Context, op *ir.Op, o Options, align []int64) (later *planeProduct, err error) {
+	dropDead(op.Body())
+	if later, done, err := template(c, op, o, align); done || err != nil {
+		return later, err
+	}
+	if done, err := attention(c, op, o, align); done || err != nil {
+		return nil, err
+	}
+	return nil, lower(c, op, o.Target, align)
 }

@@ -110,18 +110,50 @@ func isTruth(t ir.Type) bool {
 	return ok && i.Width == 1
 }
 
+// loaded is the block that a load gives, still without registers, and where it lies.
+func (l *lowering) loaded(op *ir.Op) (*block, window) {
+	row, col := tile.Window(op)
+	w := l.window(op.Operand(0), op.Operands()[1:], row, col, op.Result(0))
+	x := l.blockFor(op.Result(0))
+	x.rows, x.cols = w.rows, w.cols
+	return x, w
+}
+
 func (l *lowering) load(op *ir.Op) {
 	if l.stage != nil && op.Operand(0) == l.stage.ref {
 		l.loadStaged(op)
 		return
 	}
-	row, col := tile.Window(op)
-	w := l.window(op.Operand(0), op.Operands()[1:], row, col, op.Result(0))
-	x := l.blockFor(op.Result(0))
-	x.rows, x.cols = w.rows, w.cols
+	if s := l.asked[op]; s != nil {
+		s.take(op)
+		return
+	}
+	x, w := l.loaded(op)
 	if w.ref.scratch {
 		l.sync()
 	}
+	if w.runsDown(x) {
+		l.blocks[op.Result(0)] = l.transposed(l.fetch(l.newBlock(x.elem, x.shape[1], x.shape[0]), w.transposed()))
+		return
+	}
+	l.blocks[op.Result(0)] = l.fetch(x, w)
+}
+
+// runsDown reports whether memory runs along the rows of a window, not along its columns, and threads can exchange what they
+// read the other way.
+func (w window) runsDown(x *block) bool {
+	return w.rowStride == w.ref.size && w.colStride != w.ref.size && w.colStride != 0 && min(x.shape[0], x.shape[1]) >= 16 && ptx.Width(x.elem) == 32
+}
+
+// transposed is the window with rows for columns.
+func (w window) transposed() window {
+	w.row, w.col, w.rowStride, w.colStride, w.rows, w.cols = w.col, w.row, w.colStride, w.rowStride, w.cols, w.rows
+	return w
+}
+
+// fetch loads a thread's elements of a block.
+func (l *lowering) fetch(x *block, w window) *block {
+	x.rows, x.cols = w.rows, w.cols
 	p := l.places(w, x)
 	n := l.wide(w, x)
 	cols := l.cols(x.shape[1])
@@ -134,7 +166,7 @@ func (l *lowering) load(op *ir.Op) {
 		at, shift := p.place(x, i, j)
 		copy(x.regs[k:], l.read(at, shift, x.elem, n, l.inside(x, i, j)))
 	}
-	l.blocks[op.Result(0)] = x
+	return x
 }
 
 // read loads n elements that lie next to each other; where the predicate doesn't hold they are 0.

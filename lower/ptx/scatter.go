@@ -1,46 +1,55 @@
 package ptx
 
 import (
+	"slices"
+
 	"blutrain/dialects/ptx"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
 	"blutrain/lower/share"
 )
 
-// A scatter's blocks of threads have a range of the table's rows and a panel of its columns each; a row of threads has some
-// rows of the table, one after the other, whose sums it keeps in registers. All read the indices, a chunk at a time, and write
-// down those that name rows of their range, in order; then each row of threads adds what comes to its own. So a sum has the
-// order of the indices, nothing is sorted, and nothing is written but the table: all of it with the first chunk, with others
-// the rows that they come to.
+// A scatter's blocks of threads have a range of the table's rows and a panel of its columns each; a warp has some rows of the
+// table, one after the other, whose sums it keeps in registers. All read the indices, a chunk at a time, and write down those
+// that name rows of their range, in order; then each warp picks what comes to its own, 32 entries at a time, and adds that. So
+// a sum has the order of the indices, nothing is sorted, and nothing is written but the table: all of it with the first chunk,
+// with others the rows that they come to.
 const (
-	scatterThreads = 1024
-	scatterEach    = 16   // indices of a chunk that a thread looks at, one after the other
-	scatterAhead   = 4    // of what is written down, how many are looked at together
-	scatterGroups  = 4    // rows of the table that a row of threads has
+	scatterThreads = 512  // of a block: two of them are on a multiprocessor, of which one computes while the other waits
+	scatterEach    = 32   // indices of a chunk that a thread looks at, one after the other
+	scatterLooks   = 16   // of them, those that are on their way together
+	scatterAhead   = 4    // rows that are on their way to a warp together
+	scatterGroups  = 8    // rows of the table that a warp has
 	scatterRows    = 4096 // more than a range has
+
+	scatterWarps = scatterThreads / 32
+	scatterChunk = scatterThreads * scatterEach
+	scatterRange = scatterWarps * scatterGroups
 )
 
 // scatter is the state of lowering tile.scatter_add.
 type scatter struct {
-	l          *lowering
-	x, idx     *reference
-	out, init  *reference // init is nil where sums start from 0
-	inPlace    bool       // init and out are the same memory
-	first      *ir.Value  // the first row of the range
-	lane, warp *ir.Value
-	columns    []*ir.Value // whether the thread's columns are there; nil: they are
-	column     *ir.Value   // its first
-	list       *ir.Value   // shared memory: what is written down, then the warps' counts
-	errorsAt   int
+	l            *lowering
+	x, idx       *reference
+	out, init    *reference // init is nil where sums start from 0
+	inPlace      bool       // init and out are the same memory
+	first, limit *ir.Value  // the first row of the range, and how many it has
+	lane, warp   *ir.Value
+	panel        *ir.Value // of the kernel, the panel's first column
+	width        int       // columns of a panel, of which the last may have fewer
+	cols         extent
+	together     int         // of a thread's columns, how many lie next to each other
+	there        []*ir.Value // for each such group of columns, whether it is there; nil: it is
+	column       *ir.Value   // the first of all
+	list         *ir.Value   // shared memory: what is written down
+	counts       *ir.Value   // the warps' numbers of entries
+	picked       *ir.Value   // for each warp, positions of up to 32 rows that come to its own
+	errorsAt     int
 }
 
-// scatterLayout has a row of the table for each row of threads, which are a warp where there are columns enough, and
-// several columns for each thread.
+// scatterLayout has a row of the table for each warp at a time.
 func scatterLayout(op *ir.Op) layout {
-	tc := min(powerOf2(int(op.Attrs().IntOr("cols", 1))), 32)
-	y := layout{vr: 1, v: 1, tc: tc, tr: scatterThreads / tc}
-	y.parts = (int(op.Operand(3).Shape()[0]) + y.tr*scatterGroups - 1) / (y.tr * scatterGroups)
-	return y
+	return layout{vr: 1, v: 1, tc: 32, tr: scatterWarps, perSM: 2, parts: (int(op.Operand(3).Shape()[0]) + scatterRange - 1) / scatterRange}
 }
 
 // scatterAdd fills a panel of a table's columns, then adds rows to it.
@@ -56,28 +65,21 @@ func (l *lowering) scatterAdd(op *ir.Op) error {
 	b := l.b
 	tid := b.Special("tid.x")
 	s.lane, s.warp = b.RemI(tid, 32), b.DivI(tid, 32)
-	s.first = b.MulI(l.part, l.tr*scatterGroups)
-	width := int(op.Attrs().IntOr("cols", 1))
-	panel := l.clip(op.Operand(2), s.out.shape[1], width)
-	s.column = b.Add(l.index[op.Operand(2)], l.tcol)
-	for c := 0; c < width; c += l.tc {
-		var there *ir.Value
-		if panel.v != nil || c+l.tc > width {
-			there = b.Compare("lt", b.AddI(l.tcol, c), l.limit(panel, width))
-		}
-		s.columns = append(s.columns, there)
-	}
+	s.first = b.MulI(l.part, scatterRange)
+	s.limit = b.Min(b.I32(scatterRange), b.Sub(b.I32(int(s.out.shape[0])), s.first))
+	s.columns(op)
 	s.errorsAt = 8 * len(l.errors)
 	l.record(op, tableRows, s.out.shape[0], l.truth(false), b.I32(0), b.I32(0))
-	chunk := scatterThreads * scatterEach
-	s.list = l.exchange(int64(4 * (chunk + scatterThreads/32)))
+	s.list = l.exchange(4 * (scatterChunk + 32 + 32*scatterWarps))
+	s.counts = b.AddI(s.list, 4*scatterChunk)
+	s.picked = b.Add(b.AddI(s.counts, 4*32), b.MulI(s.warp, 4*32))
 	s.add(b.I32(0))
 	n := int(s.x.shape[0])
-	if n <= chunk {
+	if n <= scatterChunk {
 		return nil
 	}
 	s.init, s.inPlace = s.out, true
-	b.For(b.I32(chunk), b.I32(n), b.I32(chunk), true, nil, func(at *ir.Value, _ []*ir.Value) []*ir.Value {
+	b.For(b.I32(scatterChunk), b.I32(n), b.I32(scatterChunk), true, nil, func(at *ir.Value, _ []*ir.Value) []*ir.Value {
 		l.sync() // the list is read until here
 		s.add(at)
 		return nil
@@ -85,13 +87,38 @@ func (l *lowering) scatterAdd(op *ir.Op) error {
 	return nil
 }
 
+// columns finds which of the panel's columns a thread has: 4 next to each other where memory lies so.
+func (s *scatter) columns(op *ir.Op) {
+	l, b := s.l, s.l.b
+	s.width = int(op.Attrs().IntOr("cols", 1))
+	s.together = 4
+	for _, r := range []*reference{s.x, s.out, s.init} {
+		if r != nil && (r.strides[1] != 1 || r.strides[0]%4 != 0 || r.shape[1]%4 != 0 || r.align%16 != 0) {
+			s.together = 1
+		}
+	}
+	if s.width%4 != 0 {
+		s.together = 1
+	}
+	s.panel, s.cols = op.Operand(2), l.clip(op.Operand(2), s.out.shape[1], s.width)
+	own := b.MulI(s.lane, s.together)
+	s.column = b.Add(l.index[op.Operand(2)], own)
+	for c := 0; c < s.width; c += 32 * s.together {
+		var there *ir.Value
+		if s.cols.v != nil || c+32*s.together > s.width {
+			there = b.Compare("lt", b.AddI(own, c), l.limit(s.cols, s.width))
+		}
+		s.there = append(s.there, there)
+	}
+}
+
 // add adds the rows of a chunk of indices.
 func (s *scatter) add(at *ir.Value) {
-	l, b := s.l, s.l.b
+	b := s.l.b
 	total := s.write(at)
-	b.For(b.I32(0), b.I32(l.tr*scatterGroups), b.I32(l.tr), true, nil, func(group *ir.Value, _ []*ir.Value) []*ir.Value {
-		row := b.Add(group, l.trow)
-		s.store(row, s.addListed(at, total, row, s.start()))
+	b.For(b.I32(0), b.I32(scatterRange), b.I32(scatterWarps), true, nil, func(group *ir.Value, _ []*ir.Value) []*ir.Value {
+		row := b.Add(group, s.warp)
+		s.store(row, s.addListed(at, total, row))
 		return nil
 	})
 }
@@ -108,71 +135,113 @@ func sharesMemory(kernel *ir.Op, in, out *ir.Value) bool {
 	return false
 }
 
-// start is the sums of a thread's columns before anything is added, and that nothing was.
+// start is the sums of a thread's columns before anything is added, behind the number of rows that were.
 func (s *scatter) start() []*ir.Value {
 	sums := []*ir.Value{s.l.b.I32(0)}
-	for range s.columns {
+	for range len(s.there) * s.together {
 		sums = append(sums, s.l.b.F32(0))
 	}
 	return sums
 }
 
-// place is the address of the thread's first column in a row, and the bytes from one of its columns to the next.
+// place is the address of the thread's first column in a row, and the bytes from one group of its columns to the next.
 func (s *scatter) place(r *reference, row *ir.Value) (*ir.Value, int) {
 	b := s.l.b
-	return b.MulWide(row, int(r.strides[0]*4), b.MulWide(s.column, int(r.strides[1]*4), s.l.base(r))), s.l.tc * int(r.strides[1]*4)
+	step := 32 * s.together * int(r.strides[1]*4)
+	return b.MulWide(row, int(r.strides[0]*4), b.MulWide(s.column, int(r.strides[1]*4), s.l.base(r))), step
+}
+
+// read reads the thread's columns of a row; where the predicate doesn't hold they are 0.
+func (s *scatter) read(r *reference, row, when *ir.Value) (xs []*ir.Value) {
+	at, step := s.place(r, row)
+	for j, there := range s.there {
+		xs = append(xs, s.l.read(at, j*step, s.l.c.F32(), s.together, s.l.both(when, there))...)
+	}
+	return xs
 }
 
 // write writes down which of a chunk's indices name rows of the range, and gives their number. A thread looks at several
-// that follow each other; where it writes is the number of those that threads before it have found.
+// that follow each other, twice: where it writes is the number of those that threads before it have found.
 func (s *scatter) write(at *ir.Value) (total *ir.Value) {
 	l, b := s.l, s.l.b
 	mine := b.MulI(b.Special("tid.x"), scatterEach)
-	position := b.Add(at, mine)
-	var rows, found, counts []*ir.Value
-	count := b.I32(0)
-	for k, v := range s.indices(position) {
-		there := b.Compare("lt", b.AddI(position, k), b.I32(int(s.x.shape[0])))
-		bad := l.outside(v, s.out.shape[0])
-		b.ReduceMin(l.errorsAt, b.Join(v, b.AddI(position, k)), s.errorsAt, b.And(there, bad))
-		row := b.Sub(v, s.first)
-		own := b.And(b.And(there, l.not(bad)), b.Compare("lo", row, b.I32(l.tr*scatterGroups)))
-		rows, found, counts = append(rows, row), append(found, own), append(counts, count)
-		count = b.Add(count, b.Select(own, b.I32(1), b.I32(0)))
-	}
+	count := s.look(at, mine, b.I32(0), func(_, _, own, count *ir.Value) *ir.Value {
+		return b.Add(count, b.Select(own, b.I32(1), b.I32(0)))
+	}, true)
 	before, total := s.before(count)
-	for k, row := range rows {
-		entry := b.Add(b.MulI(b.AddI(mine, k), scatterRows), row)
-		to := b.Add(s.list, b.MulI(b.Add(before, counts[k]), 4))
-		b.Store(to, entry, ptx.Access{Space: "shared", If: found[k]})
-	}
+	s.look(at, mine, b.Add(s.list, b.MulI(before, 4)), func(position, row, own, to *ir.Value) *ir.Value {
+		b.Store(to, b.Add(b.MulI(position, scatterRows), row), ptx.Access{Space: "shared", If: own})
+		return b.Add(to, b.Select(own, b.I32(4), b.I32(0)))
+	}, false)
 	l.sync()
 	return total
 }
 
-// indices reads those that a thread looks at, 4 at a time where they lie so.
-func (s *scatter) indices(position *ir.Value) (all []*ir.Value) {
+// look goes over a thread's indices of a chunk and calls f for each: with its position in the chunk, the row of the range that
+// it names, whether it names one, and what f gave before. The first of those that name no row of the table is recorded, if it
+// is to be, by the blocks of the table's first rows.
+func (s *scatter) look(at, mine, x *ir.Value, f func(position, row, own, x *ir.Value) *ir.Value, record bool) *ir.Value {
+	b := s.l.b
+	return b.For(b.I32(0), b.I32(scatterEach), b.I32(scatterLooks), true, []*ir.Value{x}, func(k *ir.Value, xs []*ir.Value) []*ir.Value {
+		first := b.Add(mine, k)
+		values := s.indices(b.Add(at, first))
+		if record {
+			s.check(b.Add(at, first), values)
+		}
+		x := xs[0]
+		for i, v := range values {
+			row := b.Sub(v, s.first)
+			x = f(b.AddI(first, i), row, b.Compare("lo", row, s.limit), x)
+		}
+		return []*ir.Value{x}
+	})[0]
+}
+
+// indices reads some from a position on, 4 at a time where they lie so; -1 stands for those that are not there.
+func (s *scatter) indices(position *ir.Value) (values []*ir.Value) {
 	l, b := s.l, s.l.b
 	n, stride, each := int(s.x.shape[0]), int(s.idx.strides[0]*4), 1
 	if stride == 4 && n%4 == 0 && s.idx.align%16 == 0 {
 		each = 4
 	}
 	from := b.MulWide(position, stride, l.base(s.idx))
-	for k := 0; k < scatterEach; k += each {
-		there := b.Compare("lt", b.AddI(position, k), b.I32(n))
-		all = append(all, b.Scalars(b.Load(from, l.c.I32(), each, ptx.Access{Space: "global", Offset: k * stride, If: there}))...)
+	for k := 0; k < scatterLooks; k += each {
+		there := s.isThere(position, k)
+		for _, v := range b.Scalars(b.Load(from, l.c.I32(), each, ptx.Access{Space: "global", Offset: k * stride, If: there})) {
+			values = append(values, l.choose(there, v, b.I32(-1)))
+		}
 	}
-	return all
+	return values
+}
+
+// isThere says whether there is an index k behind a position; nil: there is.
+func (s *scatter) isThere(position *ir.Value, k int) *ir.Value {
+	n := int(s.x.shape[0])
+	if n%scatterChunk == 0 {
+		return nil
+	}
+	return s.l.b.Compare("lt", s.l.b.AddI(position, k), s.l.b.I32(n))
+}
+
+// check records the first of the indices from a position on that name no row of the table.
+func (s *scatter) check(position *ir.Value, values []*ir.Value) {
+	l, b := s.l, s.l.b
+	b.If(b.Compare("eq", s.first, b.I32(0)), true, func() {
+		for k, v := range values {
+			bad := l.both(l.outside(v, s.out.shape[0]), s.isThere(position, k))
+			b.ReduceMin(l.errorsAt, b.Join(v, b.AddI(position, k)), s.errorsAt, bad)
+		}
+	}, nil)
 }
 
 // before adds up the counts of the threads before this one, and of all.
 func (s *scatter) before(count *ir.Value) (before, total *ir.Value) {
 	l, b := s.l, s.l.b
-	warps := b.AddI(s.list, 4*scatterThreads*scatterEach)
 	upTo := s.scan(count)
-	b.Store(b.Add(warps, b.MulI(s.warp, 4)), upTo, ptx.Access{Space: "shared", If: b.Compare("eq", s.lane, b.I32(31))})
+	b.Store(b.Add(s.counts, b.MulI(s.warp, 4)), upTo, ptx.Access{Space: "shared", If: b.Compare("eq", s.lane, b.I32(31))})
 	l.sync()
-	ofWarp := b.Load(b.Add(warps, b.MulI(s.lane, 4)), l.c.I32(), 1, ptx.Access{Space: "shared"})
+	isWarp := b.Compare("lt", s.lane, b.I32(scatterWarps))
+	ofWarp := b.Load(b.Add(s.counts, b.MulI(s.lane, 4)), l.c.I32(), 1, ptx.Access{Space: "shared", If: isWarp})
 	upToWarp := s.scan(ofWarp)
 	total = s.shuffle(upToWarp, b.I32(31), "idx")
 	before = s.shuffle(b.Sub(upToWarp, ofWarp), s.warp, "idx")
@@ -193,48 +262,76 @@ func (s *scatter) shuffle(x, lane *ir.Value, mode string) *ir.Value {
 	return s.l.b.Do(ptx.Shuffle, []*ir.Value{x, lane}, "mode", mode).Result(0)
 }
 
-// addListed adds what is written down for a row of the range. Most of it is for others: nothing is done for that.
-func (s *scatter) addListed(at, total, row *ir.Value, sums []*ir.Value) []*ir.Value {
+// addListed adds up what is written down for a row of the range. Each lane looks at an entry; those for the row are put next
+// to each other, in their order.
+func (s *scatter) addListed(at, total, row *ir.Value) []*ir.Value {
 	l, b := s.l, s.l.b
-	return b.For(b.I32(0), total, b.I32(scatterAhead), true, sums, func(n *ir.Value, sums []*ir.Value) []*ir.Value {
-		entries := b.Add(s.list, b.MulI(n, 4))
-		var own, positions []*ir.Value
-		for k := range scatterAhead {
-			listed := b.Compare("lt", b.AddI(n, k), total)
-			entry := b.Load(entries, l.c.I32(), 1, ptx.Access{Space: "shared", Offset: 4 * k, If: listed})
-			mine := b.And(listed, b.Compare("eq", b.RemI(entry, scatterRows), row))
-			own, positions = append(own, b.Select(mine, b.I32(1), b.I32(0))), append(positions, b.DivI(entry, scatterRows))
-		}
-		for k, times := range own {
-			sums = b.For(b.I32(0), times, b.I32(1), l.tc >= 32, sums, func(_ *ir.Value, sums []*ir.Value) []*ir.Value {
-				from, step := s.place(s.x, b.Add(at, positions[k]))
-				next := []*ir.Value{b.I32(1)}
-				for j, there := range s.columns {
-					x := b.Load(from, l.c.F32(), 1, ptx.Access{Space: "global", Offset: j * step, If: there})
-					next = append(next, b.Add(sums[j+1], x))
-				}
-				return next
-			})
-		}
+	return b.For(b.I32(0), total, b.I32(32), true, s.start(), func(n *ir.Value, sums []*ir.Value) []*ir.Value {
+		number := b.Add(n, s.lane)
+		listed := b.Compare("lt", number, total)
+		entry := b.Load(b.Add(s.list, b.MulI(number, 4)), l.c.I32(), 1, ptx.Access{Space: "shared", If: listed})
+		mine := b.And(listed, b.Compare("eq", b.RemI(entry, scatterRows), row))
+		upTo := s.scan(b.Select(mine, b.I32(1), b.I32(0)))
+		count := s.shuffle(upTo, b.I32(31), "idx")
+		position := b.DivI(entry, scatterRows)
+		to := b.Add(s.picked, b.MulI(b.AddI(upTo, -1), 4))
+		b.Store(to, position, ptx.Access{Space: "shared", If: mine})
+		s.fetch(b.Add(at, position), mine)
+		b.Do(ptx.WarpSync, nil)
+		sums = s.addPicked(at, count, sums)
+		b.Do(ptx.WarpSync, nil)
 		return sums
+	})
+}
+
+// fetch has a row, of which there may be many, brought into the second-level cache, where the target can.
+func (s *scatter) fetch(row, when *ir.Value) {
+	l, b := s.l, s.l.b
+	if s.together == 1 || b.Kernel.Attrs().Str("target") != ptx.SM90A {
+		return
+	}
+	panel := b.MulWide(l.index[s.panel], 4, l.base(s.x))
+	b.Do(ptx.PrefetchBulk, []*ir.Value{b.MulWide(row, int(s.x.strides[0]*4), panel), b.MulI(l.limit(s.cols, s.width), 4), when})
+}
+
+// addPicked adds the rows of so many positions, several of which are on their way together. Rows that are not there are 0.
+func (s *scatter) addPicked(at, count *ir.Value, sums []*ir.Value) []*ir.Value {
+	l, b := s.l, s.l.b
+	return b.For(b.I32(0), count, b.I32(scatterAhead), true, sums, func(n *ir.Value, sums []*ir.Value) []*ir.Value {
+		from := b.Add(s.picked, b.MulI(n, 4))
+		var rows [][]*ir.Value
+		for k := range scatterAhead {
+			is := b.Compare("lt", b.AddI(n, k), count)
+			position := b.Load(from, l.c.I32(), 1, ptx.Access{Space: "shared", Offset: 4 * k, If: is})
+			rows = append(rows, s.read(s.x, b.Add(at, position), is))
+		}
+		next := []*ir.Value{count}
+		for j, sum := range sums[1:] {
+			for _, row := range rows {
+				sum = b.Add(sum, row[j])
+			}
+			next = append(next, sum)
+		}
+		return next
 	})
 }
 
 // store adds what the table held at first and writes a row of the range. In place, rows that nothing came to stay.
 func (s *scatter) store(row *ir.Value, sums []*ir.Value) {
 	l, b := s.l, s.l.b
-	row = b.Add(s.first, row)
-	there := b.Compare("lt", row, b.I32(int(s.out.shape[0])))
+	there := b.Compare("lt", row, s.limit)
 	if s.inPlace {
 		there = b.And(there, b.Compare("ne", sums[0], b.I32(0)))
 	}
-	to, step := s.place(s.out, row)
-	for j, in := range s.columns {
-		sum, when := sums[j+1], l.both(there, in)
-		if s.init != nil {
-			from, far := s.place(s.init, row)
-			sum = b.Add(b.Load(from, l.c.F32(), 1, ptx.Access{Space: "global", Offset: j * far, If: when}), sum)
+	row, sums = b.Add(s.first, row), slices.Clone(sums[1:])
+	if s.init != nil {
+		for j, x := range s.read(s.init, row, there) {
+			sums[j] = b.Add(x, sums[j])
 		}
-		b.Store(to, sum, ptx.Access{Space: "global", Offset: j * step, If: when})
+	}
+	to, step := s.place(s.out, row)
+	for j, in := range s.there {
+		x := b.Vector(sums[j*s.together : (j+1)*s.together]...)
+		b.Store(to, x, ptx.Access{Space: "global", Offset: j * step, If: l.both(there, in)})
 	}
 }

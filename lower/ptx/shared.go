@@ -90,28 +90,38 @@ func (l *lowering) sharedBlock(x *block, transposed bool, offset int64, base *ir
 
 // place is where a thread finds element (i, j) of a block whose rows are the major lines.
 func (s sharedTile) place(l *lowering, y *block, i, j int) (*ir.Value, int) {
+	return s.element(l, y, i, j, s.pitch, 4)
+}
+
+// placeAcross is that of a block whose columns are.
+func (s sharedTile) placeAcross(l *lowering, y *block, i, j int) (*ir.Value, int) {
+	return s.element(l, y, i, j, 4, s.pitch)
+}
+
+// element is where one lies, of rows and columns that are so many bytes apart.
+func (s sharedTile) element(l *lowering, y *block, i, j int, rowPitch, colPitch int64) (*ir.Value, int) {
 	type key struct {
-		base     *ir.Value
-		pitch    int64
-		row, col bool
+		base               *ir.Value
+		rowPitch, colPitch int64
+		row, col           bool
 	}
 	row, col := y.shape[0] > 1, y.shape[1] > 1
-	at := l.remember(key{s.base, s.pitch, row, col}, func() *ir.Value {
+	at := l.remember(key{s.base, rowPitch, colPitch, row, col}, func() *ir.Value {
 		at := s.base
 		if row {
-			at = l.b.Add(at, l.b.MulI(l.row0, int(s.pitch)))
+			at = l.b.Add(at, l.b.MulI(l.row0, int(rowPitch)))
 		}
 		if col {
-			at = l.b.Add(at, l.b.MulI(l.col0, 4))
+			at = l.b.Add(at, l.b.MulI(l.col0, int(colPitch)))
 		}
 		return at
 	})
 	shift := s.offset
 	if row {
-		shift += int64(l.rowAt(i)) * s.pitch
+		shift += int64(l.rowAt(i)) * rowPitch
 	}
 	if col {
-		shift += int64(l.colAt(j)) * 4
+		shift += int64(l.colAt(j)) * colPitch
 	}
 	return at, int(shift)
 }

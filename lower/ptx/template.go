@@ -206,7 +206,7 @@ func (m *match) single(v *ir.Value) bool {
 
 // epilogue reads what is done with the product.
 func (m *match) epilogue() bool {
-	var fetched []*ir.Op
+	var fetched, columns []*ir.Op
 	stores := false
 	for _, op := range m.ops {
 		switch {
@@ -217,6 +217,8 @@ func (m *match) epilogue() bool {
 			}
 			if m.views[op] = v; v.whole {
 				fetched = append(fetched, op)
+			} else if m.source(v) {
+				columns = append(columns, op)
 			}
 		case op.Is(tile.Reduce):
 			if !m.columnSums(op) {
@@ -232,9 +234,14 @@ func (m *match) epilogue() bool {
 			stores = true
 		}
 	}
-	m.g.Epilogue = blublas.Epilogue{Kind: m.kind(), Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Whole: m.wholeReads, Apply: m.apply, Fetch: func(p *blublas.Point) {
+	m.g.Epilogue = blublas.Epilogue{Kind: m.kind(), Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Sources: m.sources, Apply: m.apply, Fetch: func(p *blublas.Point) {
 		for _, op := range fetched {
 			m.load(p, op)
+		}
+		for _, op := range columns {
+			if _, _, near := p.Near(m.views[op].read()); near {
+				m.load(p, op)
+			}
 		}
 	}}
 	for i := range m.used {
@@ -273,19 +280,25 @@ func (m *match) kind() string {
 // cheap lists elementwise operations of an instruction or two.
 var cheap = []string{"neg", "abs", "sign", "floor", "not", "add", "sub", "mul", "max", "min", "and", "or", "compare", "select", "cast"}
 
-// wholeReads lists the matrices that the epilogue reads in rows of multiples of 16 bytes.
-func (m *match) wholeReads(n int) (whole []blublas.Read) {
+// sources lists what the epilogue reads that the copy engine can bring.
+func (m *match) sources(int) (sources []blublas.Read) {
 	for _, op := range m.ops {
-		v, size := m.views[op], int64(0)
-		if op.Is(tile.Load) && v.whole {
-			size = ir.ByteSize(v.elem)
-		}
-		if size > 1 && int64(v.Col) == size && gcd(gcd(v.align, v.fixed), gcd(int64(v.Row), int64(n)*size))%16 == 0 {
-			whole = append(whole, blublas.Read{View: v.View, Offset: v.fixed})
+		if v, ok := m.views[op]; ok && op.Is(tile.Load) && m.source(v) && !slices.Contains(sources, v.read()) {
+			sources = append(sources, v.read())
 		}
 	}
-	return whole
+	return sources
 }
+
+// source reports whether the copy engine can bring what a load reads: a matrix, or an element for each column.
+func (m *match) source(v view) bool {
+	size := ir.ByteSize(v.elem)
+	return (size == 2 || size == 4) && int64(v.Col) == size && (v.whole || v.Row == 0) && v.Batch == [blublas.MaxBatch]int{} &&
+		gcd(gcd(v.align, v.fixed), int64(v.Row))%16 == 0
+}
+
+// read is what the copy engine brings for a view.
+func (v view) read() blublas.Read { return blublas.Read{View: v.View, Offset: v.fixed} }
 
 // ragged reports whether all that is read and written in whole rows may be moved 4 elements at a time, though rows are no multiples
 // of 4 elements: what follows a row is between it and the next.

@@ -76,7 +76,7 @@ func (m *match) rounded(op *ir.Op, env map[*ir.Value][]*ir.Value, n int) []*ir.V
 	return ys
 }
 
-// function is what an operation does with elements. Where all that becomes of gelu is rounded to bf16, the approximate
+// function is what an operation does with elements. Where gelu is rounded to bf16, the approximate
 // exponential and reciprocal will do. (The instruction for tanh won't: its error of 2^-11 is all there is where 1 + tanh is
 // nearly 0.)
 func (m *match) function(op *ir.Op) (scalarFunc, error) {
@@ -93,13 +93,18 @@ func (m *match) function(op *ir.Op) (scalarFunc, error) {
 	return m.l.function(op)
 }
 
+// onlyRounded reports whether a result is rounded to bf16; what is added up beside that needs be no closer.
 func onlyRounded(v *ir.Value) bool {
+	rounded := false
 	for u := range v.Uses() {
-		if op := u.Owner(); op.Name() != "tile.cast" || op.Result(0).Elem().String() != "bf16" {
+		switch op := u.Owner(); {
+		case op.Name() == "tile.cast" && op.Result(0).Elem().String() == "bf16":
+			rounded = true
+		case !op.Is(tile.Reduce):
 			return false
 		}
 	}
-	return true
+	return rounded
 }
 
 // load reads a point's elements, once for all points that share them. Rows of a matrix are as long in memory as points are, or
@@ -108,6 +113,9 @@ func (m *match) load(p *blublas.Point, op *ir.Op) []*ir.Value {
 	m.l.b = p.B
 	v := m.views[op]
 	return p.Once(op, v.Row != 0, v.Col != 0, func() []*ir.Value {
+		if at, shift, near := p.Near(v.read()); near {
+			return m.l.b.Scalars(m.l.b.Load(at, v.elem, p.Width(), ptx.Access{Space: "shared", Offset: shift}))
+		}
 		at, shift := m.at(p, v)
 		when := p.Inside(v.Row != 0, v.Col != 0)
 		n := p.Width()

@@ -57,7 +57,7 @@ func (m *match) ways(d blublas.Device, of kernels) (all []*way) {
 
 func bySeconds(v, w *way) int { return cmp.Compare(v.seconds, w.seconds) }
 
-// planes is a product of planes of float16, and the kernel that makes them of both operands and watches over it: where planes
+// planes is a product of planes of float16, and the kernel that makes them of both operands where there are none yet: where planes
 // don't hold a number, the product's kernel computes it on the float32 units.
 type planes struct {
 	g     blublas.Gemm
@@ -71,21 +71,23 @@ func (m *match) inPlanes(d blublas.Device, otherwise *way, of kernels) (all []*w
 	}
 	p := planes{g: m.g, split: blublas.Split{Precision: blublas.FP16x3, Target: d.Target}}
 	p.g.Precision, p.g.Unaligned = blublas.FP16x3, [2]bool{}
+	var flags [2]int
 	for i, o := range []*blublas.Operand{&p.g.A, &p.g.B} {
-		x := blublas.Matrix{Name: sideNames[i], Rows: [2]int{m.g.M, m.g.N}[i], Cols: m.g.K, Pitch: o.Pitch, MNMajor: o.MNMajor, Unaligned: m.g.Unaligned[i]}
+		x := blublas.Matrix{Name: sideNames[i], Rows: [2]int{m.g.M, m.g.N}[i], Cols: m.g.K, Pitch: o.Pitch, Unaligned: m.g.Unaligned[i]}
 		if o.MNMajor {
 			x.Rows, x.Cols = x.Cols, x.Rows
 		}
-		x.PlanePitch = padded(x.Cols, 2)
+		x.PlanePitch, x.Sets = padded(x.Cols, 2), []blublas.Set{{Name: x.Name, MNMajor: o.MNMajor}}
 		o.Pitch = x.PlanePitch
 		p.split.Of = append(p.split.Of, x)
+		flags[i] = x.Flags(d)
 	}
 	for _, g := range of(p.g, &way{planes: &p}) {
 		by := p
 		by.g = g
 		refuge := otherwise.g // the choice of its tiles doesn't matter
 		refuge.BM, refuge.BN, refuge.BK, refuge.Consumers, refuge.SplitK = 128, 128, 8, 2, g.SplitK
-		by.g.Flags, by.g.Refuge = p.split.Flags(d), &refuge
+		by.g.Flags, by.g.Refuge = flags, &refuge
 		w := *otherwise
 		w.planes = &by
 		w.seconds = p.split.Seconds(d) + g.Cost(d).Seconds
@@ -116,7 +118,7 @@ func (m *match) sides(o blublas.Operand, extent int, unaligned bool) []side {
 	rows, cols := extent, m.g.K
 	if o.MNMajor {
 		rows, cols = cols, rows
-		all = append(all, side{blublas.Operand{Pitch: padded(rows, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, Transposed: true, OutPitch: padded(rows, size)}})
+		all = append(all, side{blublas.Operand{Pitch: padded(rows, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, Transposed: true, OutPitch: padded(rows, size), Unaligned: unaligned}})
 	}
 	if unaligned || o.Pitch*size%16 != 0 {
 		all = append(all, side{blublas.Operand{MNMajor: o.MNMajor, Pitch: padded(cols, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, OutPitch: padded(cols, size)}})
@@ -132,22 +134,27 @@ func (m *match) general(d blublas.Device) float64 {
 	return 2 * g.Cost(d).Seconds
 }
 
-// template lowers a kernel by a template, or reports that it should be lowered otherwise.
-func template(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, error) {
+// template lowers a kernel by a template, or reports that it should be lowered otherwise. A product in planes is lowered later.
+func template(c *ir.Context, kernel *ir.Op, o Options, align []int64) (later *planeProduct, done bool, err error) {
 	m := matchProduct(c, kernel, align)
 	if m == nil {
-		return false, nil
+		return nil, false, nil
 	}
-	w, err := m.choose(o, align, blublas.DeviceFor(o.Target))
+	d := blublas.DeviceFor(o.Target)
+	w, err := m.choose(o, align, d)
 	if w == nil || err != nil {
-		return false, err
+		return nil, false, err
 	}
-	return true, m.build(w, blublas.DeviceFor(o.Target))
+	if w.planes != nil {
+		return m.planeProduct(w.planes), true, nil
+	}
+	return nil, true, m.build(w, d)
 }
 
 // chain is the kernels that a launch runs one after the other, while they are made.
 type chain struct {
 	m       *match
+	suffix  string // of the names of them, where the tile kernel becomes several chains
 	kernels []*ir.Op
 	scratch int64
 }
@@ -160,7 +167,7 @@ func (m *match) build(w *way, d blublas.Device) error {
 	places := map[string]exec.Param{}
 	for i, v := range []*ir.Value{lhs[0], rhs[0]} {
 		name := sideNames[i]
-		places[name] = exec.Param{Ref: c.refOf(v)}
+		places[name] = exec.Param{Ref: m.refOf(v)}
 		if t := w.copies[i]; t != nil {
 			k, err := t.Build(at)
 			if err != nil {
@@ -171,73 +178,63 @@ func (m *match) build(w *way, d blublas.Device) error {
 			places[name] = to
 		}
 	}
-	for i, v := range m.used {
-		places[fmt.Sprint("ref.", i)] = exec.Param{Ref: c.refOf(v)}
+	if w.g.SplitK > 1 {
+		places["partials"] = exec.Param{Ref: -1, Offset: c.take(w.g.PartialBytes())}
 	}
-	g := w.g
-	if w.planes != nil {
-		g = w.planes.g
-		if err := c.split(at, w.planes, d, places); err != nil {
-			return err
-		}
-	}
-	if g.SplitK > 1 {
-		places["partials"] = exec.Param{Ref: -1, Offset: c.take(g.PartialBytes())}
-	}
-	if err := c.product(at, g, d, places); err != nil {
+	if err := c.product(at, w.g, d, places); err != nil {
 		return err
-	}
-	if m.err != nil {
-		return m.err
 	}
 	c.finish()
 	m.kernel.Erase()
 	return nil
 }
 
+// planes writes the kernels of a product in planes that makes some of them first.
+func (c *chain) planes(p *planeProduct, split blublas.Split, d blublas.Device, places map[string]exec.Param) error {
+	at := ir.NewBuilder(c.m.l.c, nil).Before(c.m.kernel).At(c.m.kernel.Loc())
+	for i, name := range sideNames {
+		places[name] = exec.Param{Ref: p.refs[i]}
+	}
+	if len(split.Of) > 0 {
+		k, err := split.Build(at, d)
+		if err != nil {
+			return c.m.kernel.Errorf("%v", err)
+		}
+		c.add(k, places)
+	}
+	if err := c.product(at, p.g, d, places); err != nil {
+		return err
+	}
+	c.finish()
+	return nil
+}
+
 // product appends the kernels of a product.
 func (c *chain) product(at *ir.Builder, g blublas.Gemm, d blublas.Device, places map[string]exec.Param) error {
+	for i, v := range c.m.used {
+		places[fmt.Sprint("ref.", i)] = exec.Param{Ref: c.m.refOf(v)}
+	}
 	k, err := g.Build(at, d)
 	if err != nil {
 		return c.m.kernel.Errorf("%v", err)
 	}
 	c.add(k, places)
-	if g.SplitK < 2 {
-		return nil
-	}
-	if k, err = g.SumParts(at, d); err != nil {
-		return c.m.kernel.Errorf("%v", err)
-	}
-	c.add(k, places)
-	return nil
-}
-
-// split appends the kernel that writes the operands' planes.
-func (c *chain) split(at *ir.Builder, p *planes, d blublas.Device, places map[string]exec.Param) error {
-	scratch := func(bytes int64) exec.Param { return exec.Param{Ref: -1, Offset: c.take(bytes)} }
-	for _, x := range p.split.Of {
-		for n := range p.split.Planes() {
-			places[fmt.Sprint(x.Name, ".", n)] = scratch(x.PlaneBytes())
+	if g.SplitK > 1 {
+		if k, err = g.SumParts(at, d); err != nil {
+			return c.m.kernel.Errorf("%v", err)
 		}
-		places[x.Name+".scales"] = scratch(int64(x.ScaleBytes()))
+		c.add(k, places)
 	}
-	places["flags"] = scratch(4 * int64(p.g.Flags))
-	k, err := p.split.Build(at, d)
-	if err != nil {
-		return c.m.kernel.Errorf("%v", err)
-	}
-	c.add(k, places)
-	return nil
+	return c.m.err
 }
 
 // refOf is the number of a reference.
-func (c *chain) refOf(v *ir.Value) int { return slices.Index(c.m.refs, v) }
+func (m *match) refOf(v *ir.Value) int { return slices.Index(m.refs, v) }
 
 // take is a place in scratch memory.
 func (c *chain) take(bytes int64) int64 {
-	const align = 1024
 	at := c.scratch
-	c.scratch += (bytes + align - 1) / align * align
+	c.scratch += (bytes + planeAlign - 1) / planeAlign * planeAlign
 	return at
 }
 
@@ -251,6 +248,7 @@ func (c *chain) add(k *blublas.Kernel, places map[string]exec.Param) {
 		}
 		if p.Map != nil {
 			at.Map = mapOf(p.Map)
+			at.Offset += p.Offset
 		}
 		params = append(params, at.Attr(c.m.l.c))
 	}
@@ -267,9 +265,12 @@ func mapOf(m *blublas.TensorMap) *exec.Map {
 	return out
 }
 
-// finish names the kernels, the first as the tile kernel was called, and says how they are launched.
+// name is what the first kernel is called: as the tile kernel was.
+func (c *chain) name() string { return ir.SymName(c.m.kernel) + c.suffix }
+
+// finish names the kernels, and says how they are launched.
 func (c *chain) finish() {
-	ctx, name := c.m.l.c, ir.SymName(c.m.kernel)
+	ctx, name := c.m.l.c, c.name()
 	var types []ir.Attr
 	for _, v := range c.m.refs {
 		types = append(types, ctx.TypeAttr(v.Type()))
@@ -296,6 +297,8 @@ func (c *chain) finish() {
 			k.SetAttr(ReferenceAttr, ctx.String(""))
 		} else if r := c.m.kernel.Attr(tileReference); r != nil {
 			k.SetAttr(ReferenceAttr, r)
+		} else if c.suffix != "" {
+			k.SetAttr(ReferenceAttr, ctx.String(ir.SymName(c.m.kernel)))
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (o Options) candidate(c *ir.Context, kernel *ir.Op, align []int64, q questi
 		copied.SetAttr(tileReference, c.String(name))
 	}
 	o.Tuning = &Tuning{Table: o.Tuning.Table, forced: map[string]string{q.key: choice}}
-	if err := lowerOne(c, copied, o, align); err != nil {
+	if err := lowerAlone(c, copied, o, align); err != nil {
 		return err
 	}
 	ir.LookupSymbol(module, as).SetAttr(CandidateAttr, c.Dict(ir.NamedAttr{Name: "choice", Value: c.String(choice)},

@@ -137,17 +137,21 @@ func multiply(t *testing.T, layout string, m, n, k int, a, b []float64) (y []flo
 	require.NoError(t, lowerptx.Kernel(c, kernel, lowerptx.Options{Target: "sm_90a", Products: "templates"}))
 	first := ir.LookupSymbol(module, "k")
 	l := &launcher{memory: memory, refs: refs}
-	flags, _ := exec.Params(first, lowerptx.ParamsAttr)
+	product := ir.LookupSymbol(module, first.Attrs().Sym(lowerptx.ThenAttr))
+	require.NotNil(t, product, "the product is not made of planes")
+	list, err := exec.Params(product, lowerptx.ParamsAttr)
+	require.NoError(t, err)
 	for op := first; op != nil; op = ir.LookupSymbol(module, op.Attrs().Sym(lowerptx.ThenAttr)) {
 		params, blocks, err := l.parameters(op)
 		require.NoError(t, err)
 		require.NoError(t, emulate.Launch(memory, op, blocks, params...), ir.SymName(op))
 	}
-	at := flags[len(flags)-1] // of the kernel that makes planes: a word a block
-	require.Equal(t, -1, at.Ref, "the product is not made of planes")
-	size := 4 * first.Attrs().IntOr(lowerptx.BlocksAttr, 0)
-	words := l.scratch.Data[at.Offset : at.Offset+size]
-	return read(buffers[2], out).Data, !slices.Equal(words, make([]byte, len(words)))
+	for i, at := range list[len(list)-2:] { // both operands' flags: a word a tile
+		require.Equal(t, -1, at.Ref)
+		words := 4 * ((int64([]int{m, n}[i]) + 63) / 64) * ((int64(k) + 63) / 64)
+		flagged = flagged || slices.ContainsFunc(l.scratch.Data[at.Offset:at.Offset+words], func(b byte) bool { return b != 0 })
+	}
+	return read(buffers[2], out).Data, flagged
 }
 
 // checkRows holds each row of a product to float64: norm(error) / norm(absA absB). Where few terms are much larger than the

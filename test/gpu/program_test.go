@@ -120,6 +120,9 @@ type device struct {
 	states map[string]*emulate.Buffer
 	ready  map[*ir.Op]*emulate.Program
 	errors *emulate.Buffer
+
+	spare   int             // the most scratch memory that a launch has
+	scratch *emulate.Buffer // of the call: a launch finds there what one before it left
 }
 
 func newDevice(t *testing.T, file string, src []byte, o driver.Options, products string) *device {
@@ -135,6 +138,7 @@ func newDevice(t *testing.T, file string, src []byte, o driver.Options, products
 			mt := op.Attr("type").(*ir.TypeAttr).Type.(*ir.MemRefType)
 			d.states[ir.SymName(op)] = d.memory.Alloc(int(max(bytesOf(mt), 1)))
 		}
+		d.spare = max(d.spare, int(op.Attrs().IntOr(lowerptx.ScratchAttr, 0)))
 	}
 	d.errors = d.memory.Alloc(4096)
 	return d
@@ -159,6 +163,7 @@ func (d *device) call(fn string, info *artifact.Function, in map[string]runtime.
 		return ir.EncodeElement(nil, elementOf(d.c, v.DType), s[v.Name])
 	})
 	arena := d.memory.Alloc(int(max(f.Attrs().IntOr("arena", 0), 1)))
+	d.scratch = d.memory.Alloc(max(d.spare, 1))
 	refs := map[*ir.Value]any{}
 	for op := range f.Body().Ops() {
 		switch op.Def() {
@@ -207,7 +212,7 @@ func (d *device) place(op *ir.Op, ports map[string]*emulate.Buffer, arena *emula
 // launch runs a kernel and those that go with it.
 func (d *device) launch(op *ir.Op, refs []any) {
 	d.errors.Write(0, bytes.Repeat([]byte{0xff}, len(d.errors.Data)))
-	l := &launcher{memory: d.memory, refs: refs, errors: d.errors}
+	l := &launcher{memory: d.memory, refs: refs, errors: d.errors, scratch: d.scratch}
 	for name := op.Attrs().Sym("kernel"); name != ""; {
 		kernel := ir.LookupSymbol(d.module, name)
 		require.NotNil(d.t, kernel, name)
