@@ -169,7 +169,7 @@ func (m *match) choose(o Options, align []int64, d blublas.Device) (*way, error)
 	q := question{key: m.key(), options: []string{first.choice()}, can: func(choice string) bool { return m.find(d, choice) != nil }}
 	if o.Tuning.Candidates > 0 {
 		direct, byPlanes = m.templates(d, func(g blublas.Gemm, _ *way) []blublas.Gemm { return blublas.Measurable(g, d) })
-		for _, w := range m.sorted(d, direct, byPlanes) {
+		for _, w := range shapesFirst(m.sorted(d, direct, byPlanes)) {
 			if c := w.choice(); c != q.options[0] && w.seconds <= worthMeasuring*first.seconds {
 				q.options = append(q.options, c)
 			}
@@ -198,6 +198,26 @@ func (m *match) sorted(d blublas.Device, direct, byPlanes []*way) []*way {
 	}
 	slices.SortStableFunc(all, bySeconds)
 	return all
+}
+
+// shapesFirst brings the best of each tile shape to the front: predictions are worse for shapes than for numbers of parts of K.
+func shapesFirst(all []*way) []*way {
+	seen := map[string]bool{}
+	var first, rest []*way
+	for _, w := range all {
+		g := w.g
+		if w.planes != nil {
+			g = w.planes.g
+		}
+		g.SplitK = 1
+		if shape := g.Choice(); w.general || seen[shape] {
+			rest = append(rest, w)
+		} else {
+			seen[shape] = true
+			first = append(first, w)
+		}
+	}
+	return append(first, rest...)
 }
 
 // worthMeasuring is how many times the best prediction another may be, to be measured: predictions are within a third of the times.
