@@ -21,13 +21,13 @@ func Candidates(g Gemm, d Device) []Gemm { return best(splits(tilings(g, d), d),
 
 // Measurable is Candidates and kernels of other tile shapes, which prediction doesn't choose.
 func Measurable(g Gemm, d Device) []Gemm {
-	return best(splits(allTilings(g, d), d), d)
+	return best(splits(slices.Concat(tilings(g, d), moreTilings(g, d)), d), d)
 }
 
 // Find is the kernel that a choice, made by Gemm.Choice earlier, stands for: one of a tile shape that Measurable tries, with any number
 // of parts of K. ok is false where it is none of these.
 func Find(g Gemm, d Device, choice string) (found Gemm, ok bool) {
-	for _, fit := range splits(allTilings(g, d), d) {
+	for _, fit := range splits(slices.Concat(tilings(g, d), moreTilings(g, d)), d) {
 		for _, t := range fit {
 			if t.Choice() == choice {
 				return t, true
@@ -96,18 +96,7 @@ func tilings(g Gemm, d Device) []Gemm {
 	case 3:
 		return []Gemm{g.onWGMMA(128, 128, 2, false)}
 	}
-	return []Gemm{g.onWGMMA(128, 128, 6, true), g.onWGMMA(128, 192, 4, true), g.onWGMMA(128, 256, 4, false)}
-}
-
-// allTilings is tilings, then those of moreTilings that are none of them.
-func allTilings(g Gemm, d Device) []Gemm {
-	all := tilings(g, d)
-	for _, t := range moreTilings(g, d) {
-		if !slices.ContainsFunc(all, func(o Gemm) bool { return o.Choice() == t.Choice() }) {
-			all = append(all, t)
-		}
-	}
-	return all
+	return []Gemm{g.onWGMMA(128, 128, 6, true), g.onWGMMA(128, 192, 4, true), g.onWGMMA(192, 128, 4, true), g.onWGMMA(128, 256, 4, false)}
 }
 
 // moreTilings lists tile shapes that are the best for some products only, and not by much: that is for measurements to tell. ptxas
@@ -121,7 +110,7 @@ func moreTilings(g Gemm, d Device) []Gemm {
 		return []Gemm{g.onWGMMA(64, 192, 3, true)}
 	case planes == 1:
 		return []Gemm{g.onWGMMA(128, 128, 6, false), g.onWGMMA(128, 192, 4, false), g.onWGMMA(256, 128, 4, false), g.onWGMMA(256, 192, 3, false),
-			g.onWGMMA(192, 128, 4, true), g.onWGMMA(64, 128, 8, true), g.onWGMMA(64, 192, 5, true), g.onWGMMA(64, 256, 4, true)}
+			g.onWGMMA(64, 128, 8, true), g.onWGMMA(64, 192, 5, true), g.onWGMMA(64, 256, 4, true)}
 	}
 	return nil
 }

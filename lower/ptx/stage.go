@@ -82,6 +82,12 @@ func stageOf(kernel *ir.Op, ref *ir.Value) *stage {
 	return s
 }
 
+// readsAgain reports whether a kernel goes over rows of an input several times.
+func readsAgain(kernel *ir.Op) bool {
+	ins, _ := tile.Refs(kernel)
+	return slices.ContainsFunc(ins, func(ref *ir.Value) bool { return stageOf(kernel, ref) != nil })
+}
+
 // add takes a load into the stage, if it is the only one of its loop and that goes over the row as the others do.
 func (s *stage) add(kernel, load *ir.Op) bool {
 	loop := load.Parent()
