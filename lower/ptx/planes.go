@@ -284,6 +284,7 @@ type planeProduct struct {
 }
 
 func (m *match) planeProduct(p *planes) *planeProduct {
+	m.applyFunctions(p)
 	return &planeProduct{planes: p, m: m, refs: m.operandRefs(), chains: map[string]string{}}
 }
 

@@ -131,25 +131,20 @@ func (p *pointwise) function(m *match) *blublas.Function {
 	}}
 }
 
-// productOf is a kernel as a product in planes of functions of its operands.
-func productOf(c *ir.Context, kernel *ir.Op, o Options, align []int64, of [2]*pointwise) (*planeProduct, error) {
-	m, d := matchProduct(c, kernel, align), blublas.DeviceFor(o.Target)
-	w, err := m.choose(o, align, d)
-	if err == nil && (w == nil || w.planes == nil) { // what else a table says is not of functions
-		o.Tuning, o.Products = nil, "templates"
-		w, err = m.choose(o, align, d)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p := m.planeProduct(w.planes)
-	for side, f := range of {
+// functions is what products in planes are functions of, by the kernels' names.
+type functions map[string][2]*pointwise
+
+// ofFunctions reports whether it is a product of functions of its operands: such is computed of planes alone.
+func (m *match) ofFunctions() bool { return m.of != [2]*pointwise{} }
+
+// applyFunctions has planes made of the functions, and what they don't hold multiplied as they say.
+func (m *match) applyFunctions(p *planes) {
+	for side, f := range m.of {
 		if f != nil {
 			by := f.function(m)
 			p.split.Of[side].Of, p.g.Refuge.Of[side] = by, by
 		}
 	}
-	return p, nil
 }
 
 // fusion finds such launches, and changes the program.
@@ -162,17 +157,6 @@ type fusion struct {
 	of       functions
 	made     map[string]string // new kernels, by what they are of
 	replaced []string          // kernels that may not be launched any more
-}
-
-// functions is what products in planes are functions of, by the kernels' names.
-type functions map[string][2]*pointwise
-
-// lower is lowerOne for a kernel that may be such a product.
-func (f functions) lower(c *ir.Context, op *ir.Op, o Options, align []int64) (*planeProduct, error) {
-	if of, ok := f[ir.SymName(op)]; ok {
-		return productOf(c, op, o, align, of)
-	}
-	return lowerOne(c, op, o, align)
 }
 
 // fusePointwise makes products in planes of functions of operands, and gives those.
