@@ -30,16 +30,23 @@ const (
 
 // Run replaces every tile.kernel of a module of programs by ptx.kernels for the target, and copies by launches of kernels.
 func Run(c *ir.Context, module *ir.Op, o Options) error {
+	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0}
+	var fused functions
+	if !later.apart {
+		var err error
+		if fused, err = fusePointwise(c, module, o); err != nil {
+			return err
+		}
+	}
 	aligned := alignments(module)
 	if err := lists(c, module, aligned, o); err != nil {
 		return err
 	}
-	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0}
 	for op := range module.Body().Ops() {
 		if !op.Is(tile.Kernel) {
 			continue
 		}
-		p, err := lowerOne(c, op, o, aligned[ir.SymName(op)])
+		p, err := fused.lower(c, op, o, aligned[ir.SymName(op)])
 		if err != nil {
 			return fmt.Errorf("kernel %s: %w", ir.SymName(op), err)
 		}
