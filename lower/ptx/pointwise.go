@@ -25,7 +25,6 @@ type pointwise struct {
 	of       int       // the number of the reference that it is a function of
 	ops      []*ir.Op  // in order
 	from, to *ir.Value // blocks
-	store    *ir.Op
 }
 
 // pointwiseOf finds out whether a result of a kernel is such a function; nil: it isn't.
@@ -34,35 +33,42 @@ func pointwiseOf(c *ir.Context, kernel *ir.Op, out int) *pointwise {
 	dropDead(kernel.Body())
 	ins, outs := tile.Refs(kernel)
 	refs := slices.Concat(ins, outs)
-	p := &pointwise{kernel: kernel, out: out}
-	at := map[*ir.Value]int{} // references that have a block's numbers where the result has those of the function
-	for op := range kernel.Body().Ops() {
-		if !op.Is(tile.Store) || op.Operand(1) != outs[out] {
-			continue
-		}
-		if p.store != nil {
-			return nil
-		}
-		p.store, p.to = op, op.Operand(0)
-	}
-	if p.store == nil || !isDense(outs[out].Type().(*ir.MemRefType)) {
+	store := onlyStore(kernel, outs[out])
+	if store == nil || !isDense(outs[out].Type().(*ir.MemRefType)) {
 		return nil
 	}
-	only := len(ins) == 1 && len(outs) == 1
-	for op := range kernel.Body().Ops() {
-		switch {
-		case op.Is(tile.Load) && only && slices.Equal(op.Operands()[1:], p.store.Operands()[2:]):
-			at[op.Result(0)] = slices.Index(refs, op.Operand(0))
-		case op.Is(tile.Load) && only:
-			return nil
-		case op.Is(tile.Store) && op != p.store && slices.Equal(op.Operands()[2:], p.store.Operands()[2:]):
-			at[op.Operand(0)] = slices.Index(refs, op.Operand(1))
+	alike := func(places []*ir.Value) bool { return slices.Equal(places, store.Operands()[2:]) }
+	at := map[*ir.Value]int{} // references that have a block's numbers where the result has those of the function
+	for i, v := range refs {
+		if other := onlyStore(kernel, v); i >= len(ins) && other != nil && other != store && alike(other.Operands()[2:]) {
+			at[other.Operand(0)] = i
 		}
 	}
+	if len(refs) == 2 {
+		for u := range ins[0].Uses() {
+			if op := u.Owner(); op.Is(tile.Load) && alike(op.Operands()[1:]) {
+				at[op.Result(0)] = 0
+			}
+		}
+	}
+	p := &pointwise{kernel: kernel, out: out, to: store.Operand(0)}
 	if !p.follow(p.to, at) || p.from == nil || p.from.Elem() != ir.Type(c.F32()) || p.from.Type() != p.to.Type() || refs[p.of].Type() != outs[out].Type() {
 		return nil
 	}
 	return p
+}
+
+// onlyStore is what stores to a result of a kernel, if that is done once for each of its blocks and nothing else is done with it.
+func onlyStore(kernel *ir.Op, out *ir.Value) *ir.Op {
+	if !out.HasOneUse() {
+		return nil
+	}
+	for u := range out.Uses() {
+		if op := u.Owner(); op.Is(tile.Store) && op.Block() == kernel.Body() {
+			return op
+		}
+	}
+	return nil
 }
 
 // follow collects the operations that a block is computed by, from one that is in memory.
