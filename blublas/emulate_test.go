@@ -554,9 +554,13 @@ func wgmmaTemplates() []Gemm {
 	wgmma(BF16, 128, 128, 3, 1, 1, true)
 	wgmma(BF16, 128, 128, 2, 2, 1, false)
 	wgmma(BF16, 128, 192, 3, 1, 2, false)
+	wgmma(BF16, 256, 192, 2, 1, 1, false)
+	wgmma(BF16, 64, 256, 2, 1, 1, true)
+	wgmma(BF16, 192, 128, 3, 1, 1, true)
 	wgmma(TF32, 128, 128, 3, 1, 1, true)
 	wgmma(TF32, 128, 128, 2, 2, 1, false)
 	wgmma(FP16x3, 128, 128, 2, 1, 1, false)
+	wgmma(FP16x3, 64, 192, 2, 1, 1, true)
 	wgmma(BF16x6, 128, 128, 2, 1, 1, false)
 	return all
 }

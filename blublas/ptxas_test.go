@@ -40,6 +40,7 @@ func templates() []Gemm {
 		add(wgmma(BF16, 64, 128, 128, 6, 1, 1, true), l[0], l[1], plain)
 		add(wgmma(BF16, 64, 128, 256, 4, 2, 1, false), l[0], l[1], full)
 		add(wgmma(BF16, 64, 128, 192, 4, 1, 1, true), l[0], l[1], backward)
+		add(wgmma(BF16, 64, 192, 128, 4, 1, 1, true), l[0], l[1], plain)
 		add(wgmma(FP16x3, 64, 128, 192, 2, 1, 1, false), l[0], l[1], full)
 		add(wgmma(FP16x3, 64, 128, 128, 3, 1, 4, false), l[0], l[1], plain)
 	}
