@@ -107,6 +107,9 @@ func (o Options) candidate(c *ir.Context, kernel *ir.Op, align []int64, q questi
 	if copied.Attr(tileReference) == nil {
 		copied.SetAttr(tileReference, c.String(name))
 	}
+	if of, ok := o.of[name]; ok {
+		o.of[as] = of
+	}
 	o.Tuning = &Tuning{Table: o.Tuning.Table, forced: map[string]string{q.key: choice}}
 	if err := lowerAlone(c, copied, o, align); err != nil {
 		return err
@@ -192,6 +195,9 @@ func (m *match) templates(d blublas.Device, of kernels) (direct, byPlanes []*way
 
 // sorted is all ways by predicted time, the general lowering among them where it has the precision.
 func (m *match) sorted(d blublas.Device, direct, byPlanes []*way) []*way {
+	if m.ofFunctions() {
+		return byPlanes // by predicted time already
+	}
 	all := slices.Concat(direct, byPlanes)
 	if m.g.Precision == blublas.FP32Strict {
 		all = append(all, &way{general: true, seconds: m.general(d)})
@@ -233,7 +239,7 @@ func (w *way) ofTemplate() *way {
 
 // find is the way that a choice stands for, or nil.
 func (m *match) find(d blublas.Device, choice string) *way {
-	if choice == byGeneral && m.g.Precision == blublas.FP32Strict {
+	if choice == byGeneral && m.g.Precision == blublas.FP32Strict && !m.ofFunctions() {
 		return &way{general: true}
 	}
 	only := func(g blublas.Gemm, w *way) []blublas.Gemm {
@@ -246,7 +252,7 @@ func (m *match) find(d blublas.Device, choice string) *way {
 		}
 		return []blublas.Gemm{g}
 	}
-	if ways := m.ways(d, only); len(ways) > 0 {
+	if ways := m.ways(d, only); len(ways) > 0 && !m.ofFunctions() {
 		return ways[0]
 	}
 	otherwise := m.ways(d, func(g blublas.Gemm, _ *way) []blublas.Gemm { return blublas.Candidates(g, d) })
