@@ -417,7 +417,7 @@ func backwardOptionsOr(g Gemm, o Options) Options {
 func (p *product) emulate(t *testing.T, seed uint64) *emulated {
 	e := prepare(t, p.g, p.o)
 	if p.unfit { // and what planes would come to is wrong
-		side := seed % 2
+		side := p.g.SplitK % 2
 		e.places[[]string{"a.flags", "b.flags"}[side]].Write(4*(p.g.Flags[side]-1), []byte{1, 0, 0, 0})
 		e.places["a.0"].Write(0, make([]byte, len(e.places["a.0"].Data)))
 	}
