@@ -31,6 +31,7 @@ type Attention struct {
 
 	// How the tensors lie in memory. A gradient's tensor has its own.
 	Q, K, V, O, DO, DQ, DK, DV Strides
+	LSE                        Strides // of the logarithms of sums, a number a position: Row is 1. Without any they follow one another
 
 	Block AttentionBlock // see Blocks
 	Guard Guard          // which heads it computes: of those that AttentionSplit found unfit for planes
@@ -166,6 +167,14 @@ func (a Attention) check(kernel AttentionKernel, d Device) error {
 
 // Strides is how a tensor [batch, heads, positions, features] lies in memory, in elements. Features are contiguous.
 type Strides struct{ Batch, Head, Row int }
+
+// statistics is the address of a head's numbers, one a query: the logarithms of sums (lse), or another parameter, dense.
+func (a Attention) statistics(b *ptx.Builder, param string, batch, head, at *ir.Value) *ir.Value {
+	if param == "lse" && a.LSE != (Strides{}) {
+		return b.MulWide(b.Add(b.MulI(batch, a.LSE.Batch), b.MulI(head, a.LSE.Head)), 4, at)
+	}
+	return b.MulWide(b.MulI(b.Add(b.MulI(batch, a.Heads), head), a.Queries), 4, at)
+}
 
 // AttentionBlock is a block's share of the work.
 type AttentionBlock struct {

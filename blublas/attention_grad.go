@@ -82,8 +82,7 @@ func (w *attention) gradQueries() {
 
 // statistics is where the numbers of a head's queries start in a tensor [batch, heads, queries] of f32.
 func (w *attention) statistics(param string, head *ir.Value) *ir.Value {
-	b := w.b
-	return b.MulWide(b.MulI(b.Add(b.MulI(w.batch, w.Heads), head), w.Queries), 4, w.args[param])
+	return w.Attention.statistics(w.b, param, w.batch, head, w.args[param])
 }
 
 // rowNumbers reads -lse (in the unit of exponents) of a thread's rows, and sums their o * do, by tile, then row. delta is written, too. A row that

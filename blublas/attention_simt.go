@@ -184,8 +184,7 @@ func (w *simtAttention) base(param string, s Strides, head *ir.Value) *ir.Value 
 
 // statistics is where the numbers of a head's queries start in a tensor [batch, heads, queries].
 func (w *simtAttention) statistics(param string, head *ir.Value) *ir.Value {
-	b := w.b
-	return b.MulWide(b.MulI(b.Add(b.MulI(w.batch, w.Heads), head), w.Queries), 4, w.args[param])
+	return w.Attention.statistics(w.b, param, w.batch, head, w.args[param])
 }
 
 // bring starts copying rows [from, from+rows) of a head to a panel; rows from `extent` on, and features that only fill a row, are

@@ -82,6 +82,26 @@ func (t *tensor) read(tt *testing.T) []float64 {
 	return all
 }
 
+// gapped is logarithms of sums of heads with a gap between them.
+func gapped(a Attention) Strides {
+	pitch := a.Queries + 3
+	return Strides{Batch: a.Heads * pitch, Head: pitch, Row: 1}
+}
+
+// sums is the logarithms of sums without what lies between them.
+func (e *emulatedAttention) sums(a Attention) []float64 {
+	all := readFloats(e.logSums)
+	if a.LSE == (Strides{}) {
+		return all
+	}
+	var dense []float64
+	for i := range a.Batch * a.Heads {
+		at := i/a.Heads*a.LSE.Batch + i%a.Heads*a.LSE.Head
+		dense = append(dense, all[at:at+a.Queries]...)
+	}
+	return dense
+}
+
 func readFloats(b *emulate.Buffer) []float64 {
 	xs := make([]float64, len(b.Data)/4)
 	for i := range xs {
@@ -146,6 +166,9 @@ func attentions() []Attention {
 		a.Precision, a.Target, a.Block = p, target, block
 		q, kv, qkv := packed(1, a.Heads, a.Queries, a.Features), packed(2, a.KeyHeads, a.Keys, a.Features), packed(3, a.Heads, a.Queries, a.Features)
 		a.Q, a.O, a.DO, a.DQ, a.K, a.V, a.DK, a.DV = qkv, q, q, qkv, kv, kv, kv, kv
+		if len(all)%2 == 0 {
+			a.LSE = gapped(a)
+		}
 		all = append(all, a)
 	}
 	small := AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}
@@ -215,7 +238,7 @@ func (a Attention) prepare(random *rand.Rand) *emulatedAttention {
 	e.o, e.do = of(a.Heads, a.Queries, 1), of(a.Heads, a.Queries, 1)
 	e.dq, e.dk, e.dv = of(a.Heads, a.Queries, 3), of(a.KeyHeads, a.Keys, 2), of(a.KeyHeads, a.Keys, 2)
 	rows := a.Batch * a.Heads * a.Queries
-	e.logSums, e.deltas = e.memory.Alloc(4*rows), e.memory.Alloc(4*rows)
+	e.logSums, e.deltas = e.memory.Alloc(4*max(rows, a.Batch*a.LSE.Batch)), e.memory.Alloc(4*rows)
 	e.scratch = map[string]*emulate.Buffer{}
 	for _, name := range a.split().Tensors {
 		e.scratch[name+".planes"], e.scratch[name+".scales"] = e.memory.Alloc(int(a.split().PlaneBytes(name))), e.memory.Alloc(int(a.split().ScaleBytes(name)))
@@ -287,7 +310,7 @@ func (a Attention) run(t *testing.T, random *rand.Rand) (got, want exact, delta 
 	for _, kernel := range a.kernels(t) {
 		require.NoError(t, e.launch(kernel), kernel.Name)
 	}
-	return exact{e.o.read(t), readFloats(e.logSums), e.dq.read(t), e.dk.read(t), e.dv.read(t)}, e.want, readFloats(e.deltas)
+	return exact{e.o.read(t), e.sums(a), e.dq.read(t), e.dk.read(t), e.dv.read(t)}, e.want, readFloats(e.deltas)
 }
 
 // Outputs and gradients differ from float64's by no more than roundings explain: relative to a tensor's largest number, four

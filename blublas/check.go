@@ -23,6 +23,8 @@ func (g Gemm) Check(d Device) error {
 		return fail("the kernel that adds the parts of K sums no columns")
 	case uint64(g.M)*uint64(g.N)*uint64(g.SplitK)*uint64(g.matrices()) >= 1<<32:
 		return fail("%d results: element indices have 32 bits", uint64(g.M)*uint64(g.N)*uint64(g.SplitK)*uint64(g.matrices()))
+	case g.Unit != SIMT && g.Of != [2]*Function{}:
+		return fail("functions of operands are for the float32 units")
 	case len(g.Batch) > MaxBatch:
 		return fail("a batch of %d dimensions; at most %d", len(g.Batch), MaxBatch)
 	case len(g.Batch) > 0 && (g.Epilogue.Sums || g.Precision == FP16x3):

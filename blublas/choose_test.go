@@ -38,3 +38,49 @@ func TestCandidates(t *testing.T) {
 	require.Empty(t, Candidates(g, H200))
 	require.ErrorContains(t, Explain(g, H200), "the copy engine needs a multiple of 16")
 }
+
+// What can be measured is more than what prediction chooses from, and its choices are found again by their text, whatever the parts of K.
+func TestFind(t *testing.T) {
+	for _, p := range []Precision{FP32Strict, FP16x3, TF32, BF16} {
+		g := Gemm{M: 3072, N: 768, K: 16384, Precision: p, A: Operand{Pitch: 16384}, B: Operand{Pitch: 16384}, Epilogue: Standard(Options{Out: ir.F32})}
+		all, few := Measurable(g, H200), Candidates(g, H200)
+		require.GreaterOrEqual(t, len(all), len(few))
+		texts := map[string]bool{}
+		for _, c := range all {
+			require.NoError(t, c.Check(H200))
+			require.False(t, texts[c.Choice()], "%s is the choice of two kernels", c.Choice())
+			texts[c.Choice()] = true
+			found, ok := Find(g, H200, c.Choice())
+			require.True(t, ok, c.Choice())
+			require.Equal(t, c.Name(), found.Name())
+		}
+		for _, c := range few {
+			require.True(t, texts[c.Choice()], c.Choice())
+		}
+	}
+	g := Gemm{M: 64, N: 768, K: 128, Precision: BF16, A: Operand{Pitch: 128}, B: Operand{Pitch: 128}, Epilogue: Standard(Options{Out: ir.F32})}
+	_, ok := Find(g, H200, "wgmma bf16 tile=128x128x64 stages=6 warpgroups=2 turns split=2")
+	require.True(t, ok)
+	_, ok = Find(g, H200, "wgmma bf16 tile=128x128x64 stages=6 warpgroups=2 turns split=3")
+	require.False(t, ok, "K is two stages deep")
+	_, ok = Find(g, H200, "wgmma bf16 tile=128x128x64 stages=7 warpgroups=2 turns")
+	require.False(t, ok)
+}
+
+// Keys differ where a choice may, and nowhere else.
+func TestKeys(t *testing.T) {
+	g := Gemm{M: 64, N: 768, K: 128, Precision: BF16, A: Operand{Pitch: 128}, B: Operand{MNMajor: true, Pitch: 768}, Epilogue: Epilogue{Kind: "reads=f32 writes=f32", Sums: true}}
+	require.Equal(t, "product bf16 m=64 n=768 k=128 a=k:128 b=mn:768 reads=f32 writes=f32 sums", g.Key("bf16"))
+	g.Unaligned[1], g.Batch, g.Epilogue = true, []Batch{{Size: 3, A: 10}}, Epilogue{}
+	require.Equal(t, "product bf16 m=64 n=768 k=128 a=k:128 b=mn:768 b=unaligned batch=3:10:0", g.Key("bf16"))
+	a := Attention{Batch: 2, Heads: 4, KeyHeads: 2, Queries: 8, Keys: 16, Features: 64, Causal: true, Precision: BF16}
+	require.Equal(t, "attention-gradient-keys bf16 batch=2 heads=4/2 queries=8 keys=16 features=64 causal", a.Key(AttentionGradKeys))
+	a.Target = ptx.SM90A
+	for kernel := range AttentionGradKeys + 1 {
+		texts := map[string]bool{}
+		for _, b := range a.Blocks(kernel) {
+			require.False(t, texts[b.Choice()], "%s is the choice of two blocks", b.Choice())
+			texts[b.Choice()] = true
+		}
+	}
+}

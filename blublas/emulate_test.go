@@ -138,6 +138,9 @@ func (e *emulated) operand(t *testing.T, s operandSide, elem ir.FloatKind, rando
 			}
 			x := random()
 			b.Write(at*size, encode(elem, []float64{x}))
+			if e.of(s.name) != nil {
+				x = float64(1.5 - float32(x))
+			}
 			if e.g.Precision == TF32 {
 				x = nearestTF32(x, e.g.Unit == WGMMA)
 			}
@@ -149,10 +152,25 @@ func (e *emulated) operand(t *testing.T, s operandSide, elem ir.FloatKind, rando
 	}
 }
 
+// away is a function that is not 0 for what lies beyond a matrix.
+var away = &Function{Name: "away", Apply: func(b *ptx.Builder, x *ir.Value) *ir.Value { return b.Binary(ptx.Sub, b.F32(1.5), x) }}
+
+// of is the function of an operand's numbers.
+func (e *emulated) of(side string) *Function {
+	of := e.g.Of
+	if e.g.Refuge != nil {
+		of = e.g.Refuge.Of
+	}
+	if side == "a" {
+		return of[0]
+	}
+	return of[1]
+}
+
 // split runs the kernel that makes planes.
 func (e *emulated) split(t *testing.T, name string, from *emulate.Buffer, rows, cols int, o Operand) {
 	set := Set{Name: name, MNMajor: o.MNMajor}
-	m := Matrix{Name: name, Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, Sets: []Set{set}}
+	m := Matrix{Name: name, Rows: rows, Cols: cols, Pitch: o.Pitch, PlanePitch: o.Pitch, Of: e.of(name), Sets: []Set{set}}
 	s := Split{Precision: e.g.Precision, Of: []Matrix{m}, Target: e.g.Target}
 	d := small(e.g.Target)
 	k, err := s.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), d)
@@ -465,12 +483,15 @@ func products() []product {
 			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1},
 			{Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 2},
 		} {
-			for _, unfit := range []bool{false, true} {
-				add(g, layout, backwardOptionsOr(g, Options{Out: ir.F32, Accumulate: true}), 300, 530, 3*g.BK)
-				p := &all[len(all)-1]
-				p.g.Flags = [2]int{8, 8}
-				p.g.Refuge = p.g.refugeOf(p.g.A, p.g.B)
-				p.unfit, p.name = unfit, fmt.Sprint(p.g.Name(), "_", layout, "_", unfit)
+			for i, of := range []*Function{nil, away} {
+				for _, unfit := range []bool{false, true} {
+					add(g, layout, backwardOptionsOr(g, Options{Out: ir.F32, Accumulate: true}), 300, 530, 3*g.BK+16*i)
+					p := &all[len(all)-1]
+					p.g.Flags = [2]int{8, 8}
+					p.g.Refuge = p.g.refugeOf(p.g.A, p.g.B)
+					p.g.Refuge.Of[g.SplitK%2] = of
+					p.unfit, p.name = unfit, fmt.Sprint(p.g.Name(), "_", layout, "_", unfit)
+				}
 			}
 		}
 	}
@@ -554,9 +575,13 @@ func wgmmaTemplates() []Gemm {
 	wgmma(BF16, 128, 128, 3, 1, 1, true)
 	wgmma(BF16, 128, 128, 2, 2, 1, false)
 	wgmma(BF16, 128, 192, 3, 1, 2, false)
+	wgmma(BF16, 256, 192, 2, 1, 1, false)
+	wgmma(BF16, 64, 256, 2, 1, 1, true)
+	wgmma(BF16, 192, 128, 3, 1, 1, true)
 	wgmma(TF32, 128, 128, 3, 1, 1, true)
 	wgmma(TF32, 128, 128, 2, 2, 1, false)
 	wgmma(FP16x3, 128, 128, 2, 1, 1, false)
+	wgmma(FP16x3, 64, 192, 2, 1, 1, true)
 	wgmma(BF16x6, 128, 128, 2, 1, 1, false)
 	return all
 }

@@ -102,5 +102,6 @@ func (g Gemm) guarded() string {
 	if g.Refuge == nil {
 		return ""
 	}
-	return fmt.Sprintf("_f%d_%d_r%d_%d_%dx%dx%d", g.Flags[0], g.Flags[1], g.Refuge.A.Pitch, g.Refuge.B.Pitch, g.Refuge.BM, g.Refuge.BN, g.Refuge.BK)
+	r := g.Refuge
+	return fmt.Sprintf("_f%d_%d_r%d_%d_%dx%dx%d_%v%v", g.Flags[0], g.Flags[1], r.A.Pitch, r.B.Pitch, r.BM, r.BN, r.BK, r.Of[0], r.Of[1])
 }

@@ -40,6 +40,7 @@ func templates() []Gemm {
 		add(wgmma(BF16, 64, 128, 128, 6, 1, 1, true), l[0], l[1], plain)
 		add(wgmma(BF16, 64, 128, 256, 4, 2, 1, false), l[0], l[1], full)
 		add(wgmma(BF16, 64, 128, 192, 4, 1, 1, true), l[0], l[1], backward)
+		add(wgmma(BF16, 64, 192, 128, 4, 1, 1, true), l[0], l[1], plain)
 		add(wgmma(FP16x3, 64, 128, 192, 2, 1, 1, false), l[0], l[1], full)
 		add(wgmma(FP16x3, 64, 128, 128, 3, 1, 4, false), l[0], l[1], plain)
 	}
@@ -201,7 +202,9 @@ func TestPlanesAssemble(t *testing.T) {
 	tool := upstream.PTXAS(t)
 	c := ir.NewContext(ptx.Dialect)
 	none := regexp.MustCompile(`^\d+ registers, 0 bytes spilled$`)
+	of := &Function{Name: "gelu", Apply: func(b *ptx.Builder, x *ir.Value) *ir.Value { return Gelu(b, x, ir.F32) }}
 	for _, of := range [][]Matrix{
+		{{Name: "a", Rows: 16384, Cols: 3072, Pitch: 3072, PlanePitch: 3072, Of: of, Sets: []Set{{"a", true}}}, {Name: "b", Rows: 768, Cols: 3072, Pitch: 3072, PlanePitch: 3072, Of: of, Sets: []Set{{"b", true}, {"u", false}}}},
 		{{Name: "a", Rows: 16384, Cols: 768, Pitch: 768, PlanePitch: 768, Sets: []Set{{"a", false}}}, {Name: "b", Rows: 768, Cols: 3072, Pitch: 3072, PlanePitch: 3072, Sets: []Set{{"b", true}}}},
 		{{Name: "a", Rows: 2048, Cols: 50257, Pitch: 50257, PlanePitch: 50264, Sets: []Set{{"a", true}}}, {Name: "b", Rows: 2048, Cols: 768, Pitch: 768, PlanePitch: 768, Unaligned: true, Sets: []Set{{"b", true}}}},
 		{{Name: "a", Rows: 16384, Cols: 3072, Pitch: 3072, PlanePitch: 3072, Sets: []Set{{"a", false}, {"t", true}}}, {Name: "b", Rows: 768, Cols: 3072, Pitch: 3072, PlanePitch: 3072, Sets: []Set{{"b", true}, {"u", false}}}},
@@ -216,7 +219,10 @@ func TestPlanesAssemble(t *testing.T) {
 	g := Gemm{M: 16384, N: 3072, K: 768, Precision: FP16x3, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 192, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1}
 	g.A, g.B, g.Epilogue = Operand{Pitch: 768}, Operand{MNMajor: true, Pitch: 3072}, Standard(Options{Out: ir.F32, GeluGrad: true, SumColumns: true})
 	g.Flags, g.Refuge = [2]int{528, 528}, g.refugeOf(Operand{Pitch: 768}, Operand{MNMajor: true, Pitch: 3072})
-	k, err := g.Build(ir.NewBuilder(c, nil), H200)
-	require.NoError(t, err)
-	require.Regexp(t, none, assemble(t, tool, k.Op, ptx.SM90A), k.Name)
+	for range 2 {
+		k, err := g.Build(ir.NewBuilder(c, nil), H200)
+		require.NoError(t, err)
+		require.Regexp(t, none, assemble(t, tool, k.Op, ptx.SM90A), k.Name)
+		g.Refuge.Of[1] = of
+	}
 }

@@ -23,6 +23,7 @@ type simt struct {
 // side is one operand: how this thread brings its part of a tile from global to shared memory.
 type side struct {
 	o       Operand
+	of      *Function
 	extent  int       // M or N
 	width   int       // of the tile, along M or N
 	offset  int       // of the tile in a buffer
@@ -101,6 +102,7 @@ func (s *simt) prologue(args []*ir.Value, number *ir.Value) {
 	s.at = grid{s.Gemm, ceil(s.M, s.BM), ceil(s.N, s.BN), s.steps}.locate(b, number)
 	s.sides[0] = s.newSide(s.A, s.M, s.BM, 0, s.at.row, s.matrixOf(b, s.at, args[0], 4, strideA))
 	s.sides[1] = s.newSide(s.B, s.N, s.BN, 4*s.BK*s.BM, s.at.col, s.matrixOf(b, s.at, args[1], 4, strideB))
+	s.sides[0].of, s.sides[1].of = s.Of[0], s.Of[1]
 }
 
 // newSide shares out a tile's elements. K-major: lanes next to each other read what is next to each other in a row of the
@@ -189,8 +191,9 @@ func (s *simt) fetch(d side, i, when *ir.Value) []*ir.Value {
 			return in
 		}
 		if vector {
-			v := b.Load(address, b.Ctx.F32(), 4, ptx.Access{Space: "global", Offset: offset(q.along, q.k), If: inside(q.along, q.k), Cache: "nc"})
-			xs = append(xs, b.Scalars(v)...)
+			in := inside(q.along, q.k)
+			v := b.Load(address, b.Ctx.F32(), 4, ptx.Access{Space: "global", Offset: offset(q.along, q.k), If: in, Cache: "nc"})
+			xs = append(xs, d.of.of(b, b.Scalars(v), in)...)
 			continue
 		}
 		for e := range 4 {
@@ -198,7 +201,9 @@ func (s *simt) fetch(d side, i, when *ir.Value) []*ir.Value {
 			if d.o.MNMajor {
 				along, dk = q.along+e, q.k
 			}
-			xs = append(xs, b.Load(address, b.Ctx.F32(), 1, ptx.Access{Space: "global", Offset: offset(along, dk), If: inside(along, dk), Cache: "nc"}))
+			in := inside(along, dk)
+			x := b.Load(address, b.Ctx.F32(), 1, ptx.Access{Space: "global", Offset: offset(along, dk), If: in, Cache: "nc"})
+			xs = append(xs, d.of.of(b, []*ir.Value{x}, in)...)
 		}
 	}
 	return xs

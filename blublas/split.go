@@ -31,7 +31,36 @@ type Matrix struct {
 	Pitch      int  // elements from row to row of the matrix
 	PlanePitch int  // and of the planes; a multiple of 4
 	Unaligned  bool // it may start at an address that is no multiple of 16
+	Of         *Function
 	Sets       []Set
+}
+
+// Function is what is multiplied instead of a float32 number that is read; nil: the number itself.
+type Function struct {
+	Name  string // equal functions have equal names
+	Apply func(b *ptx.Builder, x *ir.Value) *ir.Value
+}
+
+// of is a function of numbers that were read if a condition was true, and 0 where it wasn't; nil: it was.
+func (f *Function) of(b *ptx.Builder, xs []*ir.Value, when *ir.Value) []*ir.Value {
+	if f == nil {
+		return xs
+	}
+	ys := make([]*ir.Value, len(xs))
+	for i, x := range xs {
+		if ys[i] = f.Apply(b, x); when != nil {
+			ys[i] = b.Select(when, ys[i], b.F32(0))
+		}
+	}
+	return ys
+}
+
+// String is the function's name, "" that of the number itself.
+func (f *Function) String() string {
+	if f == nil {
+		return ""
+	}
+	return f.Name
 }
 
 // Set is the planes of a matrix for products that contract it one way. Its parameters are Name.0, Name.1 and so on, the planes from
@@ -119,7 +148,7 @@ func (s Split) Build(at *ir.Builder, d Device) (*Kernel, error) {
 		if m.Pitch < m.Cols || m.PlanePitch < m.Cols || m.PlanePitch%4 != 0 || uint64(m.Rows)*uint64(max(m.Pitch, m.PlanePitch)) >= 1<<32 {
 			return nil, fmt.Errorf("split %dx%d: rows %d and %d apart", m.Rows, m.Cols, m.Pitch, m.PlanePitch)
 		}
-		name = append(name, fmt.Sprintf("%dx%d_p%d_%d_%v", m.Rows, m.Cols, m.Pitch, m.PlanePitch, m.Unaligned))
+		name = append(name, fmt.Sprintf("%dx%d_p%d_%d_%v%s", m.Rows, m.Cols, m.Pitch, m.PlanePitch, m.Unaligned, m.Of))
 		k.Params = append(k.Params, Param{Name: m.Name})
 		for _, set := range m.Sets {
 			name = append(name, map[bool]string{false: "k", true: "m"}[set.MNMajor])
@@ -262,7 +291,7 @@ func (w splitting) tile(tile, bad, buffer *ir.Value) *ir.Value {
 func (w splitting) read(at, col, inside *ir.Value) []*ir.Value {
 	b := w.b
 	if w.m.Pitch%4 == 0 && w.m.Cols%4 == 0 && !w.m.Unaligned {
-		return b.Scalars(b.Load(at, b.Ctx.F32(), 4, ptx.Access{Space: "global", If: inside, Cache: "nc"}))
+		return w.m.Of.of(b, b.Scalars(b.Load(at, b.Ctx.F32(), 4, ptx.Access{Space: "global", If: inside, Cache: "nc"})), inside)
 	}
 	xs := make([]*ir.Value, 4)
 	for i := range xs {
@@ -270,7 +299,7 @@ func (w splitting) read(at, col, inside *ir.Value) []*ir.Value {
 		if i > 0 {
 			in = b.And(inside, b.Compare("lo", b.AddI(col, i), b.I32(w.m.Cols)))
 		}
-		xs[i] = b.Load(at, b.Ctx.F32(), 1, ptx.Access{Space: "global", Offset: 4 * i, If: in, Cache: "nc"})
+		xs[i] = w.m.Of.of(b, []*ir.Value{b.Load(at, b.Ctx.F32(), 1, ptx.Access{Space: "global", Offset: 4 * i, If: in, Cache: "nc"})}, in)[0]
 	}
 	return xs
 }

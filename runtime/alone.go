@@ -25,8 +25,8 @@ type Alone interface {
 	Run(i int) error
 	// Read is n bytes of an output of kernel i, from a place on, whatever lies there. They are lost with the next Read of it.
 	Read(i, output int, at, n int64) ([]byte, error)
-	// Time is the seconds that kernel i takes on the device when no cache holds what it reads.
-	Time(i int) (float64, error)
+	// Time is the seconds that n launches of kernel i take, one after the other without a pause.
+	Time(i, n int) (float64, error)
 	Close() error
 }
 

@@ -35,7 +35,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 MARK = "ANSWER "
 sizes = {
     "124m": {"settings": {"L": 12, "H": 12, "C": 768}, "torch": {"layers": 12, "heads": 12, "channels": 768}, "vocabulary": 50257, "batch": 16, "tokens": 1024,
-             "lengths": [8192, 32768, 131072], "mib": [1, 25, 100, 512], "buckets": [12, 25, 50, 100, 200]},
+             "lengths": [8192, 32768, 131072], "mib": [1, 25, 100, 512], "buckets": [6, 12, 25, 50, 100]},
     "small": {"settings": {"L": 2, "H": 4, "C": 64}, "torch": {"layers": 2, "heads": 4, "channels": 64}, "vocabulary": 256, "batch": 2, "tokens": 64,
               "lengths": [128, 256, 512], "mib": [1, 2], "buckets": [1, 2]},
 }

@@ -50,7 +50,7 @@ gpt2-774m fp32 16,66,69 gpt2 L=36,H=20,C=1280
 END
 # Models of other kinds, to be trained beside PyTorch: a Llama of 153 million weights, and the perceptron.
 for precision in fp32 fp32-strict tf32 bf16; do
-    echo "train/llama-$precision-16 llama --precision $precision --set B=16,WARMUP=10,STEPS=200"
+    echo "train/llama-$precision-16 llama --precision $precision --set B=16"
     echo "train/mlp-$precision-8 mlp --precision $precision"
 done >"$stage/models/list-train"
 cp examples/*.blu bench/device/models.sh "$stage/models/"

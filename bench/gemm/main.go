@@ -29,6 +29,7 @@ func main() {
 	out := flag.String("json", "", "write everything measured to this file")
 	only := flag.String("only", "", "only cases whose name has this in it; several separated by commas")
 	reps := flag.Int("reps", 15, "launches timed for each median")
+	chain := flag.Int("chain", 1, "launches in a row for each time: many of them show what the card sustains at its power limit")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "gemm: unknown argument %q\n", flag.Arg(0))
@@ -37,7 +38,7 @@ func main() {
 	if !*checks && !*times && !*errs {
 		*checks, *times, *errs = true, true, true
 	}
-	b := &bench{only: strings.Split(*only, ","), reps: *reps, older: *older}
+	b := &bench{only: strings.Split(*only, ","), reps: *reps, chain: *chain, older: *older}
 	err := b.run(*checks, *times, *errs)
 	if err = gpu.Save(*out, b.results, err); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
@@ -53,6 +54,7 @@ func main() {
 type bench struct {
 	only    []string
 	reps    int
+	chain   int
 	older   bool
 	gpu     *device
 	peer    *peer

@@ -60,7 +60,7 @@ func mean(xs []float64) float64 {
 
 // timeShape measures the candidates for a shape and gives the best; nil where there is none.
 func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, error) {
-	question := map[string]any{"do": "time", "layout": s.layout, "m": s.m, "n": s.n, "k": s.k, "precision": peer, "reps": b.reps}
+	question := map[string]any{"do": "time", "layout": s.layout, "m": s.m, "n": s.n, "k": s.k, "precision": peer, "reps": b.reps, "chain": b.chain}
 	var best *result
 	op, err := b.randomOperands(s, p)
 	if err != nil {
@@ -105,9 +105,19 @@ func (b *bench) timeKernel(g blublas.Gemm, op *operands) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	ms, err := b.gpu.Time(runs, b.reps)
+	ms, err := b.gpu.TimeOf(func() error {
+		for range b.chain {
+			if err := b.gpu.Launch(runs); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, b.reps)
 	if err != nil {
 		return nil, err
+	}
+	for i := range ms {
+		ms[i] /= float64(b.chain)
 	}
 	return ms, b.gpu.Free(owned...)
 }

@@ -25,11 +25,11 @@ type compileCmd struct {
 	Mesh         string       `placeholder:"AXES" help:"Make the program of one rank of many: dp (any number that share the batch), dp=4, cp=2 (that share each sequence), or both: dp,cp=2."`
 	Zero         int          `enum:"0,1" default:"0" placeholder:"LEVEL" help:"1: cut gradients and optimizer state into shards, one a rank of --mesh; 0, the default: every rank has all."`
 	Context      string       `placeholder:"WAY" help:"How ranks that share a sequence share attention: ring (the default), ulysses, gather."`
-	BucketSize   passes.Bytes `placeholder:"SIZE" help:"How much is communicated in one call: 25MiB is the default."`
+	BucketSize   passes.Bytes `placeholder:"SIZE" help:"How much is communicated in one call, in early ones up to four times as much: 25MiB is the default."`
 	Set          settings     `placeholder:"NAME=VALUE,..." help:"Arguments of the model and sizes of the batch."`
 	Ptxas        string       `placeholder:"FILE" help:"Have NVIDIA's assembler, ptxas, make machine code of the kernels for cuda, so that the driver needn't when the artifact first runs: its path, or a name to look for in PATH."`
 	Tuning       string       `placeholder:"FILE" help:"Choose between kernels for cuda as this table of 'blurun tune' says, where it has measured them; shipped, the default: the one that comes with bluc, if it has one for the arch; none: by prediction alone."`
-	Candidates   candidates   `placeholder:"N" help:"Put the kernels that are predicted to be best, for each choice between kernels for cuda, into the artifact, for 'blurun tune' to measure: 8, or N with --candidates=N."`
+	Candidates   candidates   `placeholder:"N" help:"Put the kernels that are predicted to be best, for each choice between kernels for cuda, into the artifact, for 'blurun tune' to measure: 16, or N with --candidates=N."`
 	CompileTo    string       `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
 	DumpPhasesTo string       `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
 	passFlags
@@ -39,8 +39,8 @@ type compileCmd struct {
 // candidates is a number that needn't be said: a flag without a value, or with one after "=".
 type candidates int
 
-// defaultCandidates is enough to hold the two or three that are best, in all that was measured.
-const defaultCandidates = 8
+// defaultCandidates is enough for every tile shape, and for a few numbers of parts that sums are cut into.
+const defaultCandidates = 16
 
 // IsBool implements kong.BoolMapperValue: the flag needs no value.
 func (*candidates) IsBool() bool { return true }

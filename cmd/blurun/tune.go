@@ -15,18 +15,19 @@ import (
 )
 
 type tuneCmd struct {
-	Model  string `arg:"" help:"Model compiled with bluc compile --candidates, NAME.blx."`
-	Output string `short:"o" required:"" placeholder:"FILE" help:"The table, for bluc compile --tuning. If there is one, its choices that this model doesn't leave are kept."`
-	Rounds int    `placeholder:"N" default:"15" help:"Times that each candidate is run; medians count (${default})."`
-	Seed   uint64 `placeholder:"N" help:"Seed of the random numbers that kernels read (0)."`
-	JSON   bool   `help:"Print one JSON object for each choice."`
+	Model  string  `arg:"" help:"Model compiled with bluc compile --candidates, NAME.blx."`
+	Output string  `short:"o" required:"" placeholder:"FILE" help:"The table, for bluc compile --tuning. If there is one, its choices that this model doesn't leave are kept."`
+	Rounds int     `placeholder:"N" default:"5" help:"Times that each candidate is timed, many launches in a row; medians count (${default})."`
+	Least  float64 `placeholder:"PART" default:"0.01" help:"Leave choices as they are whose kernels take less than this part of a step of training (${default})."`
+	Seed   uint64  `placeholder:"N" help:"Seed of the random numbers that kernels read (0)."`
+	JSON   bool    `help:"Print one JSON object for each choice."`
 	deviceFlags
 }
 
 // Run implements the command.
 func (c *tuneCmd) Run(e *env) (err error) {
-	if c.Rounds < 1 {
-		return usagef("--rounds must be at least 1")
+	if c.Rounds < 1 || !(c.Least >= 0 && c.Least <= 1) {
+		return usagef("--rounds must be at least 1, --least from 0 to 1")
 	}
 	if err := errors.Join(checkSeed(c.Seed), atomicfile.Distinct([]string{c.Model}, []string{c.Output})); err != nil {
 		return usageError(err.Error())
@@ -43,7 +44,7 @@ func (c *tuneCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	p, err := e.openDevice(a, c.Device, runtime.Options{Apart: true})
+	p, err := e.openDevice(a, c.Device, runtime.Options{Helpers: e.helpers(1), Apart: true})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
@@ -76,7 +77,7 @@ func (c *tuneCmd) measure(e *env, b runtime.Bencher, list *tuning.Candidates, ta
 		fmt.Fprintf(e.stdout, "%8s  %10s  %10s  %6s  %s\n", "launches", "us", "best us", "gain", "key: choice")
 	}
 	var all, gain float64
-	measured, err := tune.Run(e.ctx, b, list, tune.Options{Rounds: c.Rounds, Seed: c.Seed,
+	measured, err := tune.Run(e.ctx, b, list, tune.Options{Rounds: c.Rounds, Least: c.Least, Seed: c.Seed,
 		Done: func(r tune.Row) error {
 			all, gain = all+float64(r.Launches)*r.DefaultMicros, gain+r.Gain()
 			return c.print(e.stdout, r)
@@ -90,7 +91,7 @@ func (c *tuneCmd) measure(e *env, b runtime.Bencher, list *tuning.Candidates, ta
 		return err
 	}
 	if !c.JSON && all > 0 {
-		fmt.Fprintf(e.stdout, "%d choices; these kernels take %.2f ms of a step, %.2f ms less with the best of each (%.1f%%)\n", len(measured.Entries), all/1e3, gain/1e3, 100*gain/all)
+		fmt.Fprintf(e.stdout, "%d of %d choices; their kernels take %.2f ms of a step, %.2f ms less with the best of each (%.1f%%)\n", len(measured.Entries), len(list.Sites), all/1e3, gain/1e3, 100*gain/all)
 	}
 	return err
 }

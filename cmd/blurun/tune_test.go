@@ -52,14 +52,14 @@ func (g *fastGPU) Read(i, _ int, _, _ int64) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)), nil
 }
 
-func (g *fastGPU) Time(i int) (float64, error) {
+func (g *fastGPU) Time(i, n int) (float64, error) {
 	switch {
 	case strings.HasSuffix(g.kernels[i], ".candidate1"):
-		return 50e-6, nil
+		return float64(n) * 50e-6, nil
 	case strings.Contains(g.kernels[i], ".candidate"):
-		return 200e-6, nil
+		return float64(n) * 200e-6, nil
 	}
-	return 100e-6, nil
+	return float64(n) * 100e-6, nil
 }
 
 // What is measured on a device is what the next compilation chooses.
@@ -146,7 +146,7 @@ func TestTune(t *testing.T) {
 	status, _, errs = do("tune", w.path("tiny.blx"), "-o", table)
 	require.Equal(t, 1, status)
 	require.Contains(t, errs, "kernel "+gpu.wrong+" (")
-	require.Contains(t, errs, "1 candidates are wrong")
+	require.Contains(t, errs, "candidates that are wrong: 1")
 	gpu.wrong = ""
 
 	// Nothing is written over that isn't of this device, or no table.

@@ -314,11 +314,16 @@ const (
 func (f *function) roomy(v *ir.Value, at int, loc *ir.Location) *place {
 	shape := v.Shape()
 	size, last := ir.ByteSize(v.Elem()), len(shape)-1
-	if last < 1 || shape[last]*size%rowBytes == 0 || !(size == 2 && f.multiplied(v) || size <= 4 && f.product(v) && launchesOnly(v)) {
+	if last < 1 || shape[last]*size%rowBytes == 0 || !(size == 2 && f.multiplied(v) || size <= 4 && f.product(v) && launchesOnly(v, roomyIn(nil, v))) {
 		return whole(f.fresh(v.Type(), at, loc), shape)
 	}
-	longer := lengthened(shape, size)
-	return whole(f.fresh(f.ctx.Tensor(longer, v.Elem()), at, loc), longer).slice(make([]int64, len(shape)), shape, nil)
+	return roomyIn(f.fresh(f.ctx.Tensor(lengthened(shape, size), v.Elem()), at, loc), v)
+}
+
+// roomyIn is the place of a value in a root whose rows are longer.
+func roomyIn(r *root, v *ir.Value) *place {
+	shape := v.Shape()
+	return whole(r, lengthened(shape, ir.ByteSize(v.Elem()))).slice(make([]int64, len(shape)), shape, nil)
 }
 
 // lengthened is a shape whose rows are multiples of rowBytes, or of lineBytes.
@@ -349,11 +354,17 @@ func (f *function) product(v *ir.Value) bool {
 // longRow is how many elements make it worth while to have rows start well.
 const longRow = 32
 
-// launchesOnly reports whether a value is read by launches as it lies, or transposed.
-func launchesOnly(v *ir.Value) bool {
+// launchesOnly reports whether a value is read by launches alone, as it lies at p or through views that strides express.
+func launchesOnly(v *ir.Value, p *place) bool {
 	for u := range v.Uses() {
 		op := u.Owner()
-		if op.Name() != "tile.launch" && !(op.Name() == "blu.transpose" && launchesOnly(op.Result(0))) {
+		if op.Name() == "tile.launch" {
+			continue
+		}
+		if !isView(op) {
+			return false
+		}
+		if q, ok := viewOf(op, p); !ok || !launchesOnly(op.Result(0), q) {
 			return false
 		}
 	}
@@ -400,9 +411,7 @@ func fills(p *place, v *ir.Value) bool {
 	if p.same(whole(p.root, v.Shape())) {
 		return true
 	}
-	size := ir.ByteSize(v.Elem())
-	return len(v.Shape()) > 1 && launchesOnly(v) && slices.Equal(p.root.typ.Shape, lengthened(v.Shape(), size)) &&
-		p.same(whole(p.root, p.root.typ.Shape).slice(make([]int64, len(v.Shape())), v.Shape(), nil))
+	return len(v.Shape()) > 1 && slices.Equal(p.root.typ.Shape, lengthened(v.Shape(), ir.ByteSize(v.Elem()))) && p.same(roomyIn(p.root, v)) && launchesOnly(v, p)
 }
 
 // readTwice reports whether more than one operand of a launch lies in the root.

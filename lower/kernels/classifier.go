@@ -52,10 +52,18 @@ func (p *preparer) findClassifier(dot *ir.Op) *classifier {
 			return nil
 		}
 	}
-	if k.loss == nil || k.rows <= p.target.ClassifierRows || k.grad != nil && !k.findProducts() {
+	if k.loss == nil || k.rows <= k.atOnce() || k.grad != nil && !k.findProducts() {
 		return nil
 	}
 	return k
+}
+
+// atOnce is the most rows of a chunk: twice as many where logits take half the memory.
+func (k *classifier) atOnce() int64 {
+	if fromProduct(k.dot.Result(0)) {
+		return 2 * k.p.target.ClassifierRows
+	}
+	return k.p.target.ClassifierRows
 }
 
 // findProducts sorts the products with the gradient of the logits into those over classes, which give a row for each row,
@@ -118,7 +126,7 @@ func (k *classifier) rewrite() {
 	}
 	b := k.p.b
 	b.Before(k.loss).At(k.loss.Loc())
-	chunks := (k.rows + k.p.target.ClassifierRows - 1) / k.p.target.ClassifierRows
+	chunks := (k.rows + k.atOnce() - 1) / k.atOnce()
 	size := (k.rows + chunks - 1) / chunks
 	if size > 64 {
 		size = (size + 63) / 64 * 64

@@ -385,7 +385,7 @@ func (e *emitter) compute(op *ir.Op) *ir.Value {
 		return e.sumStep(op, e.initial(op))[1]
 	case isReduction(op):
 		x := e.whole(e.operand(op, 0), e.f.g.operand[op])
-		return e.reduce(reductionKind(op), int64(e.f.along), x)
+		return e.once(op.Def(), []*ir.Value{x}, nil, func() *ir.Value { return e.reduce(reductionKind(op), int64(e.f.along), x) })
 	}
 	operands := make([]*ir.Value, op.NumOperands())
 	for i := range operands {
@@ -399,17 +399,25 @@ func (e *emitter) compute(op *ir.Op) *ir.Value {
 
 // elementwise writes an operation, unless an equal one is there.
 func (e *emitter) elementwise(op *ir.Op, operands []*ir.Value) *ir.Value {
-	key := binary.AppendUvarint(nil, idOf(e.ids, op.Def()))
+	return e.once(op.Def(), operands, op.Attrs(), func() *ir.Value { return e.op(tile.ElementwiseOp(op.Def().Name), operands, op.Attrs()...) })
+}
+
+// once gives what an operation of these operands and attributes gave before, or has it written. What is computed again here, to
+// save memory, and what uses it may be the same.
+func (e *emitter) once(def *ir.OpDef, operands []*ir.Value, attrs []ir.NamedAttr, write func() *ir.Value) *ir.Value {
+	key := binary.AppendUvarint(nil, idOf(e.ids, def))
 	for _, v := range operands {
 		key = binary.AppendUvarint(key, idOf(e.ids, v))
 	}
-	for _, a := range op.Attrs() {
-		key = binary.AppendUvarint(key, idOf(e.ids, a.Value))
+	for _, a := range attrs {
+		if a.Name != blu.RecomputedAttr {
+			key = binary.AppendUvarint(key, idOf(e.ids, a.Value))
+		}
 	}
 	if v := e.scope.equal(string(key)); v != nil {
 		return v
 	}
-	v := e.op(tile.ElementwiseOp(op.Def().Name), operands, op.Attrs()...)
+	v := write()
 	e.scope.made[string(key)] = v
 	return v
 }

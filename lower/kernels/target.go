@@ -33,7 +33,7 @@ type Target struct {
 	// are treated alike.
 	Lists bool
 	// LogitsElems is the most elements of logits that are in memory at once where a loss alone needs them; ClassifierRows is
-	// how many rows of them are computed at a time then.
+	// how many rows of them, of float32, are computed at a time then.
 	LogitsElems, ClassifierRows int64
 
 	// GemmRows and GemmCols is the block of a product that a grid point computes.

@@ -82,6 +82,9 @@ func chooseLayout(kernel *ir.Op, align []int64) (layout, error) {
 		if y = loopLayout(rows, cols, v); sums && rows > 1 && cols <= warpColumns && y.tc > 32 {
 			y = layout{vr: 1, v: v, tc: 32, tr: min(rows, 16)}
 		}
+		if rows == 1 && readsAgain(kernel) {
+			y.tc = max(y.tc, min(stageThreads, powerOf2(cols/v))) // fewer blocks, and rows, at a time: they stay in the cache
+		}
 		if columns && !sums && rows > 1 && cols >= 32*v {
 			y = columnLayout(rows, cols, v, loops)
 		}

@@ -30,11 +30,15 @@ const (
 
 // Run replaces every tile.kernel of a module of programs by ptx.kernels for the target, and copies by launches of kernels.
 func Run(c *ir.Context, module *ir.Op, o Options) error {
+	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0}
+	var err error
+	if o.of, err = fusePointwise(c, module, o); err != nil {
+		return err
+	}
 	aligned := alignments(module)
 	if err := lists(c, module, aligned, o); err != nil {
 		return err
 	}
-	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0}
 	for op := range module.Body().Ops() {
 		if !op.Is(tile.Kernel) {
 			continue

@@ -73,6 +73,7 @@ const planeAlign = 1024
 type source struct {
 	memory            extentOfMemory
 	constant          ir.Attr
+	of                string // the function of it
 	rows, cols, pitch int
 }
 
@@ -123,7 +124,7 @@ func (s *sharing) timeline(f *ir.Op) *timeline {
 			ins = op.NumOperands() - p.outs()
 			used = t.launch(p, op, s.d, func(side int) *contents {
 				ref, x := op.Operand(p.refs[side]), p.split.Of[side]
-				at := source{memoryOf(ref), ref.Op().Attr("value"), x.Rows, x.Cols, x.Pitch}
+				at := source{memoryOf(ref), ref.Op().Attr("value"), x.Of.String(), x.Rows, x.Cols, x.Pitch}
 				if current[at] == nil {
 					current[at] = &contents{matrix: x}
 				}
@@ -283,8 +284,14 @@ type planeProduct struct {
 }
 
 func (m *match) planeProduct(p *planes) *planeProduct {
+	m.applyFunctions(p)
+	return &planeProduct{planes: p, m: m, refs: m.operandRefs(), chains: map[string]string{}}
+}
+
+// operandRefs is the numbers of the operands among the references.
+func (m *match) operandRefs() [2]int {
 	lhs, rhs, _, _ := tile.ContractOperands(m.contract)
-	return &planeProduct{planes: p, m: m, refs: [2]int{m.refOf(lhs[0]), m.refOf(rhs[0])}, chains: map[string]string{}}
+	return [2]int{m.refOf(lhs[0]), m.refOf(rhs[0])}
 }
 
 func (p *planeProduct) outs() int { return int(p.m.kernel.Attrs().IntOr("outs", 0)) }

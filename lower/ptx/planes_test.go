@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 
 const edge = 256 // of all matrices
 
-// squares is products of square matrices, as launches say: "nt x w y" is y = x w^T. The kernel neg works in no scratch memory.
+// squares is products of square matrices, as launches say: "nt x w y" is y = x w^T and "two x w y z" z = -y beside it, and of the kernel neg, which works in no scratch memory. Numbers are places in the arena.
 func squares(launches ...string) string {
 	rows, columns := fmt.Sprintf("memref<%[1]dx%[1]dxf32>", edge), fmt.Sprintf("memref<%[1]dx%[1]dxf32, strided<[1, %[1]d]>>", edge)
 	sides := map[string][2]string{"nt": {rows, rows}, "nn": {rows, columns}, "tn": {columns, columns}}
@@ -32,6 +33,14 @@ tile.kernel @%[1]s attributes {grid = array<i64: %[5]d, %[5]d>, outs = 1 : i64, 
   tile.end
 }`, layout, a, b, rows, edge, block)
 	}
+	fmt.Fprintf(&text, `
+tile.kernel @two attributes {grid = array<i64: %[2]d, %[2]d>, outs = 2 : i64, steps = array<i64: %[2]d, %[2]d>} (%%a: %[1]s, %%b: %[1]s, %%y: %[1]s, %%z: %[1]s, %%i: index, %%j: index) {
+  %%x = tile.contract %%a, %%b, %%i, %%j attributes {operandSegmentSizes = array<i32: 1, 1, 1, 1>, precision = "fp32"} : (%[1]s, %[1]s, index, index) -> %[3]s {}
+  tile.store %%x, %%y, %%i, %%j : (%[3]s, %[1]s, index, index) -> ()
+  %%n = tile.neg %%x : (%[3]s) -> %[3]s
+  tile.store %%n, %%z, %%i, %%j : (%[3]s, %[1]s, index, index) -> ()
+  tile.end
+}`, rows, edge, block)
 	fmt.Fprintf(&text, `
 tile.kernel @neg attributes {grid = array<i64: %[2]d>, outs = 1 : i64, steps = array<i64: 1>} (%%x: %[1]s, %%y: %[1]s, %%i: index) {
   %%j = arith.constant {value = 0 : index} : () -> index
@@ -48,10 +57,17 @@ exec.func @f attributes {arena = 65536 : i64, mem.interface = []} {
 		if s, ok := sides[words[0]]; ok {
 			types = []string{s[0], s[1], rows}
 		}
+		if words[0] == "two" {
+			types = []string{rows, rows, rows, rows}
+		}
 		var refs []string
 		for k, name := range words[1:] {
 			refs = append(refs, fmt.Sprintf("%%r%d_%d", i, k))
-			fmt.Fprintf(&text, "  %s = exec.ref {name = %q, offset = 0 : i64, space = \"state\"} : () -> %s\n", refs[k], name, types[k])
+			at := fmt.Sprintf("{name = %q, offset = 0 : i64, space = \"state\"}", name)
+			if n, err := strconv.Atoi(name); err == nil {
+				at = fmt.Sprintf("{offset = %d : i64, space = \"arena\"}", 4*edge*edge*n)
+			}
+			fmt.Fprintf(&text, "  %s = exec.ref %s : () -> %s\n", refs[k], at, types[k])
 		}
 		fmt.Fprintf(&text, "  exec.launch %s {kernel = @%s} : (%s) -> ()\n", strings.Join(refs, ", "), words[0], strings.Join(types, ", "))
 	}
@@ -94,7 +110,7 @@ func TestPlanes(t *testing.T) {
 					s.products = append(s.products, p)
 				}
 			}
-			require.Len(t, s.products, 3)
+			require.Len(t, s.products, 4)
 			line := s.timeline(ir.LookupSymbol(module, "f"))
 			_, set := s.products[0].places(s.products[0].split.Of[0], s.products[0].split.Of[0].Sets[0], s.d, 0)
 			most := c.most * set

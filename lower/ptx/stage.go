@@ -27,8 +27,8 @@ type stage struct {
 	more        *ir.Value // that there is such
 }
 
-// pieceBytes is what one copy moves.
-const pieceBytes = 16
+// copyBytes is what one copy moves.
+const copyBytes = 16
 
 // stageThreads is how many threads a multiprocessor should have that work on staged rows.
 const stageThreads = 1024
@@ -82,6 +82,12 @@ func stageOf(kernel *ir.Op, ref *ir.Value) *stage {
 	return s
 }
 
+// readsAgain reports whether a kernel goes over rows of an input several times.
+func readsAgain(kernel *ir.Op) bool {
+	ins, _ := tile.Refs(kernel)
+	return slices.ContainsFunc(ins, func(ref *ir.Value) bool { return stageOf(kernel, ref) != nil })
+}
+
 // add takes a load into the stage, if it is the only one of its loop and that goes over the row as the others do.
 func (s *stage) add(kernel, load *ir.Op) bool {
 	loop := load.Parent()
@@ -127,21 +133,21 @@ func (s *stage) bytes() int64 {
 	if s == nil {
 		return 0
 	}
-	return (s.n*s.size + pieceBytes - 1) / pieceBytes * pieceBytes
+	return (s.n*s.size + copyBytes - 1) / copyBytes * copyBytes
 }
 
 // vector is the elements that one copy moves.
-func (s *stage) vector() int { return int(pieceBytes / s.size) }
+func (s *stage) vector() int { return int(copyBytes / s.size) }
 
 // aligned reports whether pieces of the row can be copied 16 bytes at a time.
 func (s *stage) aligned(base int64) bool {
 	strides, _ := mem.Layout(s.ref.Type().(*ir.MemRefType))
 	last := len(strides) - 1
-	if strides[last] != 1 || base%pieceBytes != 0 || s.step*s.size%pieceBytes != 0 {
+	if strides[last] != 1 || base%copyBytes != 0 || s.step*s.size%copyBytes != 0 {
 		return false
 	}
 	for d, n := range s.ref.Shape()[:last] {
-		if n > 1 && strides[d]*s.size%pieceBytes != 0 {
+		if n > 1 && strides[d]*s.size%copyBytes != 0 {
 			return false
 		}
 	}
@@ -239,7 +245,7 @@ func (l *lowering) copyPiece(row, i *ir.Value) {
 			continue
 		}
 		move := func(count ...*ir.Value) {
-			l.b.Do(ptx.CopyAsync, append([]*ir.Value{to, from}, count...), "bytes", pieceBytes, "offset", at*size, "from_offset", at*size)
+			l.b.Do(ptx.CopyAsync, append([]*ir.Value{to, from}, count...), "bytes", copyBytes, "offset", at*size, "from_offset", at*size)
 		}
 		switch end := int64(at + (l.tc-1)*l.v); {
 		case end+int64(l.v) <= left:
@@ -248,7 +254,7 @@ func (l *lowering) copyPiece(row, i *ir.Value) {
 			l.b.If(l.b.Compare("lt", l.col(k), l.b.I32(int(left))), false, func() { move() }, nil)
 		default:
 			rest := l.b.Sub(l.b.I32(int(left)*size), l.b.MulI(l.col(k), size)) // bytes from here to the row's end
-			l.b.If(l.b.Compare("gt", rest, l.b.I32(0)), false, func() { move(l.b.Min(rest, l.b.I32(pieceBytes))) }, nil)
+			l.b.If(l.b.Compare("gt", rest, l.b.I32(0)), false, func() { move(l.b.Min(rest, l.b.I32(copyBytes))) }, nil)
 		}
 	}
 }
@@ -275,7 +281,7 @@ func (l *lowering) loadStaged(op *ir.Op) {
 			copy(x.regs[k:], slices.Repeat([]*ir.Value{l.number(x.elem, 0)}, l.v))
 			continue
 		}
-		words := l.b.Scalars(l.b.Load(at, l.c.I32(), pieceBytes/4, ptx.Access{Space: "shared", Offset: l.colAt(k) * int(s.size), If: l.colInside(x, k)}))
+		words := l.b.Scalars(l.b.Load(at, l.c.I32(), copyBytes/4, ptx.Access{Space: "shared", Offset: l.colAt(k) * int(s.size), If: l.colInside(x, k)}))
 		copy(x.regs[k:], l.unpacked(words, x.elem))
 	}
 	l.blocks[op.Result(0)] = x

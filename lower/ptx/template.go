@@ -26,9 +26,10 @@ type match struct {
 	views    map[*ir.Op]view
 	sums     map[*ir.Value]int // the parameter that sums of columns go to
 	g        blublas.Gemm
-	faithful bool   // precision fp32: planes may do what float32 does
-	steps    [2]int // the block of the general lowering
-	err      error  // of the epilogue, while it is written
+	faithful bool          // precision fp32: planes may do what float32 does
+	of       [2]*pointwise // what is multiplied instead of the operands' numbers; nil: those
+	steps    [2]int        // the block of the general lowering
+	err      error         // of the epilogue, while it is written
 }
 
 // view is how a load or store of the epilogue lies in memory.

@@ -231,8 +231,11 @@ func describe(op, kernel *ir.Op, target string, align []int64) (a blublas.Attent
 	for i, ref := range slices.Concat(ins, outs) {
 		layout, _ := mem.Layout(ref.Type().(*ir.MemRefType))
 		if names[i] == "lse" {
-			if !dense(ref.Shape(), layout) {
+			if layout[2] != 1 && ref.Shape()[2] > 1 {
 				return a, false
+			}
+			if !dense(ref.Shape(), layout) {
+				a.LSE = blublas.Strides{Batch: int(layout[0]), Head: int(layout[1]), Row: 1}
 			}
 			continue
 		}

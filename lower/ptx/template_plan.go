@@ -16,6 +16,8 @@ type Options struct {
 	Target   string  // sm_80, sm_89 or sm_90a
 	Products string  // "auto": templates where they are predicted to be faster; "templates": wherever there is one; "general": nowhere they needn't be
 	Tuning   *Tuning // what decides beside prediction, where Products is auto; nil: nothing
+
+	of functions // of operands that products have, by kernel
 }
 
 // way is one way to compute a product: a template, and copies of its operands that it needs.
@@ -140,6 +142,7 @@ func template(c *ir.Context, kernel *ir.Op, o Options, align []int64) (later *pl
 	if m == nil {
 		return nil, false, nil
 	}
+	m.of = o.of[ir.SymName(kernel)]
 	d := blublas.DeviceFor(o.Target)
 	w, err := m.choose(o, align, d)
 	if w == nil || err != nil {

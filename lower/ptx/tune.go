@@ -107,6 +107,9 @@ func (o Options) candidate(c *ir.Context, kernel *ir.Op, align []int64, q questi
 	if copied.Attr(tileReference) == nil {
 		copied.SetAttr(tileReference, c.String(name))
 	}
+	if of, ok := o.of[name]; ok {
+		o.of[as] = of
+	}
 	o.Tuning = &Tuning{Table: o.Tuning.Table, forced: map[string]string{q.key: choice}}
 	if err := lowerAlone(c, copied, o, align); err != nil {
 		return err
@@ -154,27 +157,25 @@ func (w *way) prefix() (s string) {
 
 // choose is the way that a product is computed; nil: the general lowering.
 func (m *match) choose(o Options, align []int64, d blublas.Device) (*way, error) {
-	candidates := func(g blublas.Gemm, _ *way) []blublas.Gemm { return blublas.Candidates(g, d) }
-	ways := m.ways(d, candidates)
-	if len(ways) == 0 || o.Products == "general" {
+	predicted := func(g blublas.Gemm, _ *way) []blublas.Gemm { return blublas.Candidates(g, d) }
+	direct, byPlanes := m.templates(d, predicted)
+	switch {
+	case len(direct) == 0 || o.Products == "general":
 		return nil, nil
+	case o.Products == "templates":
+		return append(byPlanes, direct...)[0], nil
 	}
-	byPlanes := m.inPlanes(d, ways[0], candidates)
-	if o.Products == "templates" {
-		return append(byPlanes, ways...)[0], nil
-	}
-	ways = append(ways, byPlanes...)
-	if m.g.Precision == blublas.FP32Strict { // the general lowering has no other
-		ways = append(ways, &way{general: true, seconds: m.general(d)})
-	}
-	slices.SortStableFunc(ways, bySeconds)
+	first := m.sorted(d, direct, byPlanes)[0]
 	if o.Tuning == nil {
-		return ways[0].ofTemplate(), nil
+		return first.ofTemplate(), nil
 	}
-	q := question{key: m.key(), can: func(choice string) bool { return m.find(d, choice) != nil }}
-	for _, w := range ways {
-		if w.seconds <= worthMeasuring*ways[0].seconds {
-			q.options = append(q.options, w.choice())
+	q := question{key: m.key(), options: []string{first.choice()}, can: func(choice string) bool { return m.find(d, choice) != nil }}
+	if o.Tuning.Candidates > 0 {
+		direct, byPlanes = m.templates(d, func(g blublas.Gemm, _ *way) []blublas.Gemm { return blublas.Measurable(g, d) })
+		for _, w := range shapesFirst(m.sorted(d, direct, byPlanes)) {
+			if c := w.choice(); c != q.options[0] && w.seconds <= worthMeasuring*first.seconds {
+				q.options = append(q.options, c)
+			}
 		}
 	}
 	choice, err := o.pick(m.l.c, m.kernel, align, q)
@@ -182,6 +183,47 @@ func (m *match) choose(o Options, align []int64, d blublas.Device) (*way, error)
 		return nil, err
 	}
 	return m.find(d, choice).ofTemplate(), nil
+}
+
+// templates lists the ways by templates, on the operands' own elements and by planes.
+func (m *match) templates(d blublas.Device, of kernels) (direct, byPlanes []*way) {
+	if direct = m.ways(d, of); len(direct) > 0 {
+		byPlanes = m.inPlanes(d, direct[0], of)
+	}
+	return direct, byPlanes
+}
+
+// sorted is all ways by predicted time, the general lowering among them where it has the precision.
+func (m *match) sorted(d blublas.Device, direct, byPlanes []*way) []*way {
+	if m.ofFunctions() {
+		return byPlanes // by predicted time already
+	}
+	all := slices.Concat(direct, byPlanes)
+	if m.g.Precision == blublas.FP32Strict {
+		all = append(all, &way{general: true, seconds: m.general(d)})
+	}
+	slices.SortStableFunc(all, bySeconds)
+	return all
+}
+
+// shapesFirst brings the best of each tile shape to the front: predictions are worse for shapes than for numbers of parts of K.
+func shapesFirst(all []*way) []*way {
+	seen := map[string]bool{}
+	var first, rest []*way
+	for _, w := range all {
+		g := w.g
+		if w.planes != nil {
+			g = w.planes.g
+		}
+		g.SplitK = 1
+		if shape := g.Choice(); w.general || seen[shape] {
+			rest = append(rest, w)
+		} else {
+			seen[shape] = true
+			first = append(first, w)
+		}
+	}
+	return append(first, rest...)
 }
 
 // worthMeasuring is how many times the best prediction another may be, to be measured: predictions are within a third of the times.
@@ -197,7 +239,7 @@ func (w *way) ofTemplate() *way {
 
 // find is the way that a choice stands for, or nil.
 func (m *match) find(d blublas.Device, choice string) *way {
-	if choice == byGeneral && m.g.Precision == blublas.FP32Strict {
+	if choice == byGeneral && m.g.Precision == blublas.FP32Strict && !m.ofFunctions() {
 		return &way{general: true}
 	}
 	only := func(g blublas.Gemm, w *way) []blublas.Gemm {
@@ -210,7 +252,7 @@ func (m *match) find(d blublas.Device, choice string) *way {
 		}
 		return []blublas.Gemm{g}
 	}
-	if ways := m.ways(d, only); len(ways) > 0 {
+	if ways := m.ways(d, only); len(ways) > 0 && !m.ofFunctions() {
 		return ways[0]
 	}
 	otherwise := m.ways(d, func(g blublas.Gemm, _ *way) []blublas.Gemm { return blublas.Candidates(g, d) })

@@ -71,17 +71,46 @@ func block(c *ir.Context, b *ir.Block, size int64, visit func(*ir.Op)) {
 		}
 		return 1
 	})
-	open := map[kind]*ir.Op{}
+	open, left := map[kind]*ir.Op{}, later(ops)
 	for _, op := range ops {
 		visit(op)
 		k := kindOf(op)
+		left[k] -= bytes(op)
 		into := open[k]
-		if into == nil || bytes(into)+bytes(op) > size || !joins(into, op) {
+		if into == nil || bytes(into)+bytes(op) > limit(op, size, left[k]) || !joins(into, op) {
 			open[k] = op
 			continue
 		}
 		open[k] = join(c, into, op)
 	}
+}
+
+// later sums up the bytes of each kind. The last of a kind doesn't count: nothing is left to be done behind it, however small the
+// bucket before it is.
+func later(ops []*ir.Op) map[kind]int64 {
+	all, last := map[kind]int64{}, map[kind]int64{}
+	for _, op := range ops {
+		k := kindOf(op)
+		all[k], last[k] = all[k]+bytes(op), bytes(op)
+	}
+	for k := range all {
+		all[k] -= last[k]
+	}
+	return all
+}
+
+// most is how many times the size early buckets may be.
+const most = 4
+
+// limit is how large the bucket that an operation joins may become when left bytes come after it. Sums that have much to come after them
+// are put together in larger buckets, for each call takes multiprocessors from the kernels beside it; towards the end buckets
+// shrink to the size that was asked for, as what is under way then is waited for. Shards and gathered values take memory of their own
+// until they are used, so theirs don't grow.
+func limit(op *ir.Op, size, left int64) int64 {
+	if !op.Is(dtms.AllReduce) {
+		return size
+	}
+	return min(max(left, size), most*size)
 }
 
 // joins reports whether a bucket is needed only after op, which comes after it and may depend on it.

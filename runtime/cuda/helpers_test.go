@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/artifact"
+	"blutrain/runtime"
 )
 
 // helperRole is the variable that makes a process of this test one of those that help, or one that starts such.
@@ -244,4 +245,45 @@ func TestMissing(t *testing.T) {
 	require.NoError(t, p.assemble(f))
 	require.Equal(t, b.code.handle, other.code.handle)
 	require.Len(t, images, 3)
+}
+
+// Helpers are given what the whole program has to assemble, once the first text of a function takes long; what they leave is loaded here.
+func TestHelpersAssembleTheWholeProgram(t *testing.T) {
+	t.Setenv(helperRole, "assembles")
+	m := &machine{}
+	d := m.driver()
+	var mu sync.Mutex
+	d.fn.MemGetInfo = func(free, total *uint64) result { *free, *total = 100<<30, 100<<30; return 0 }
+	d.fn.ModuleLoadDataEx = func(h *uintptr, image *byte, _ uint32, _ *int32, _ *uintptr) result {
+		time.Sleep(2 * atOnce) // an assembler
+		*h = 1
+		return 0
+	}
+	d.fn.ModuleGetFunction = func(f *uintptr, m uintptr, name *byte) result { *f = 2; return 0 }
+	d.fn.FuncGetAttribute = func(v *int32, _ int32, _ uintptr) result { return 0 }
+	var warned []string
+	p := &program{ctx: &Context{d: d, Device: &Device{}}, modules: map[string]*Module{}, functions: map[string]*function{}, artifact: &artifact.Artifact{},
+		options: runtime.Options{Helpers: runtime.Helpers{Command: []string{os.Args[0]}, Most: 2}}, warn: func(s string) { mu.Lock(); warned = append(warned, s); mu.Unlock() }}
+	for name, kernels := range map[string]int{"f": 1, "g": 12} {
+		f := &function{p: p, name: name}
+		for i := range kernels {
+			file := fmt.Sprintf("%s%02d", name, i)
+			p.artifact.Files = append(p.artifact.Files, artifact.File{Name: file, Data: []byte(strings.Repeat("text "+file, 4<<10))})
+			f.steps = append(f.steps, step{kernel: &kernel{file: file, entry: "k"}})
+		}
+		p.functions[name] = f
+	}
+	require.NoError(t, p.assemble(p.functions["f"]))
+	require.NotNil(t, p.functions["f"].steps[0].kernel.code)
+	here := len(p.modules)
+	require.Equal(t, 12, here-1+len(warned), "the rest by helpers")
+	require.NotEmpty(t, warned)
+	for _, text := range warned {
+		require.Regexp(t, `^g\d\d: k of g\d\d by \d+$`, text)
+	}
+	require.NoError(t, p.assemble(p.functions["g"]))
+	for _, s := range p.functions["g"].steps {
+		require.NotNil(t, s.kernel.code)
+	}
+	require.Len(t, p.modules, 13)
 }

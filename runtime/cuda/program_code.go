@@ -1,7 +1,9 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	goruntime "runtime"
 	"slices"
 	"strconv"
@@ -18,50 +20,54 @@ type codeFile struct {
 	text    []byte    // what the driver has to assemble; nil where the artifact has machine code
 	kernels []*kernel // of this code
 	module  *Module   // nil until it is loaded
-	done    bool
 }
 
 // assemble loads the code of all kernels that a function launches, several files at a time.
 func (p *program) assemble(f *function) error {
-	files := p.missing(f)
-	err := p.assembleTogether(files)
-	if err == nil {
-		var group errgroup.Group
-		group.SetLimit(goruntime.GOMAXPROCS(0))
-		for _, f := range files {
-			if !f.done {
-				group.Go(func() error { return p.loadCode(f) })
-			}
-		}
-		err = group.Wait()
+	if err := p.assembleTogether(f); err != nil {
+		return err
 	}
+	files := p.missing(f)
+	var group errgroup.Group
+	group.SetLimit(goruntime.GOMAXPROCS(0))
+	for _, f := range files {
+		group.Go(func() error { return p.loadCode(f) })
+	}
+	err := group.Wait()
+	p.keep(files)
+	return err
+}
+
+// keep takes the files that were loaded into the program.
+func (p *program) keep(files []*codeFile) {
 	for _, f := range files {
 		if f.module != nil && p.modules[f.name] == nil {
 			p.modules[f.name] = f.module
 			p.slow(f.name, f.module.performanceLoss())
 		}
 	}
-	return err
 }
 
-// missing lists the files whose kernels a function launches and that aren't there yet, those with most text to assemble first.
-func (p *program) missing(f *function) (files []*codeFile) {
-	for _, s := range f.steps {
-		for k := s.kernel; k != nil; k = k.then {
-			if k.code != nil {
-				continue
-			}
-			i := slices.IndexFunc(files, func(f *codeFile) bool { return f.name == k.file })
-			if i < 0 {
-				i = len(files)
-				files = append(files, &codeFile{name: k.file, text: p.text(k.file), module: p.modules[k.file]})
-			}
-			if !slices.Contains(files[i].kernels, k) {
-				files[i].kernels = append(files[i].kernels, k)
+// missing lists the files whose kernels functions launch and that aren't there yet, those with most text to assemble first.
+func (p *program) missing(functions ...*function) (files []*codeFile) {
+	at := map[string]*codeFile{}
+	for _, f := range functions {
+		for _, s := range f.steps {
+			for k := s.kernel; k != nil; k = k.then {
+				if k.code != nil {
+					continue
+				}
+				if at[k.file] == nil {
+					at[k.file] = &codeFile{name: k.file, text: p.text(k.file), module: p.modules[k.file]}
+					files = append(files, at[k.file])
+				}
+				if in := at[k.file]; !slices.Contains(in.kernels, k) {
+					in.kernels = append(in.kernels, k)
+				}
 			}
 		}
 	}
-	slices.SortStableFunc(files, func(a, b *codeFile) int { return len(b.text) - len(a.text) })
+	slices.SortFunc(files, func(a, b *codeFile) int { return cmp.Or(len(b.text)-len(a.text), strings.Compare(a.name, b.name)) })
 	return files
 }
 
@@ -79,28 +85,32 @@ func codeName(file string) string {
 	return strings.TrimSuffix(file, artifact.TextSuffix) + artifact.CodeSuffix
 }
 
-// assembleTogether has helpers assemble most of the texts, where they are worth it.
-func (p *program) assembleTogether(files []*codeFile) error {
-	c := crew{atOnce: atOnce, load: p.loadCode, loss: p.slow, start: func() (*helper, error) {
+// assembleTogether has helpers assemble texts, where the first that a function needs shows that they aren't made yet: those of the
+// whole program, since what one function of it needs is most of what the others do, and helpers take a while to start.
+func (p *program) assembleTogether(f *function) error {
+	files := p.missing(f)
+	if len(p.options.Helpers.Command) == 0 || len(files) == 0 || len(files[0].text) == 0 {
+		return nil
+	}
+	c := crew{files: []*codeFile{files[0]}, atOnce: atOnce, load: p.loadCode, loss: p.slow, start: func() (*helper, error) {
 		return startHelper(p.options.CallContext(), append(slices.Clone(p.options.Helpers.Command), strconv.Itoa(p.ctx.Device.Ordinal)))
 	}}
-	bytes := int64(0) // of texts but the first
-	for _, f := range files {
-		if len(f.text) > 0 {
-			c.files, bytes = append(c.files, f), bytes+int64(len(f.text))
+	bytes := int64(0)
+	for _, other := range p.missing(append(slices.Collect(maps.Values(p.functions)), f)...) {
+		if len(other.text) > 0 && other.name != files[0].name {
+			c.files, bytes = append(c.files, other), bytes+int64(len(other.text))
 		}
-	}
-	if len(c.files) == 0 || len(p.options.Helpers.Command) == 0 {
-		return nil
 	}
 	free, _, err := p.ctx.MemoryInfo()
 	if err != nil {
 		return err
 	}
-	if c.helpers = helpersFor(p.options.Helpers.Most, bytes-int64(len(files[0].text)), free); c.helpers == 0 {
+	if c.helpers = helpersFor(p.options.Helpers.Most, bytes, free); c.helpers == 0 {
 		return nil
 	}
-	return c.work()
+	err = c.work()
+	p.keep(c.files)
+	return err
 }
 
 // loadCode loads a file and finds its kernels there, which is when a driver that loads late loads them.
@@ -115,7 +125,6 @@ func (p *program) loadCode(f *codeFile) (err error) {
 			return k.failed(err)
 		}
 	}
-	f.done = true
 	return nil
 }
 

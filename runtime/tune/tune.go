@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"blutrain/artifact"
@@ -15,17 +16,18 @@ import (
 
 // Options of measuring.
 type Options struct {
-	Rounds int // times that each candidate is run for its median
+	Rounds int     // times that each candidate is timed for its median
+	Least  float64 // what part of a step's time a choice's kernels must take to be worth measuring
 	Seed   uint64
 	Done   func(Row) error // is told of each choice when it has been measured
 	Wrong  func(error)     // is told of each candidate that gives another result than the program's kernel
 }
 
-// Row is a choice that has been measured. Times are medians of one launch, in microseconds.
+// Row is a choice that has been measured. Times are medians of one launch among many in a row, in microseconds.
 type Row struct {
 	tuning.Entry
 	Launches int // in a step of training; where there is none, in all functions together
-	Options  int // candidates that were timed
+	Options  int // candidates that are right
 }
 
 // Gain is what a step is faster by, in microseconds.
@@ -48,8 +50,13 @@ func List(a *artifact.Artifact) (*tuning.Candidates, error) {
 func Run(ctx context.Context, p runtime.Bencher, list *tuning.Candidates, o Options) (*tuning.Table, error) {
 	m := p.Manifest()
 	table := &tuning.Table{Arch: m.Arch, Device: p.DeviceName(), Compiler: m.Compiler}
+	uses, err := usesOf(p, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	sites := uses.worth(list.Sites, o.Least)
 	var kernels []string
-	for _, s := range list.Sites {
+	for _, s := range sites {
 		for _, c := range s.Options {
 			kernels = append(kernels, c.Kernel)
 		}
@@ -57,11 +64,10 @@ func Run(ctx context.Context, p runtime.Bencher, list *tuning.Candidates, o Opti
 	if err := p.Load(kernels); err != nil {
 		return nil, err
 	}
-	launches := launchesOf(p)
 	wrong := 0
-	for i, s := range list.Sites {
+	for i, s := range sites {
 		if ctx.Err() != nil && i > 0 {
-			return table, fmt.Errorf("%w: %d of %d choices are measured", context.Cause(ctx), i, len(list.Sites))
+			return table, fmt.Errorf("%w: %d of %d choices are measured", context.Cause(ctx), i, len(sites))
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -75,7 +81,7 @@ func Run(ctx context.Context, p runtime.Bencher, list *tuning.Candidates, o Opti
 		}
 		wrong += len(faults)
 		for _, k := range s.Kernels {
-			row.Launches += launches[k]
+			row.Launches += uses.launches[k]
 		}
 		table.Entries = append(table.Entries, row.Entry)
 		if err := o.Done(row); err != nil {
@@ -83,28 +89,9 @@ func Run(ctx context.Context, p runtime.Bencher, list *tuning.Candidates, o Opti
 		}
 	}
 	if wrong > 0 {
-		return table, fmt.Errorf("%d candidates are wrong: that is a fault of the compiler", wrong)
+		return table, fmt.Errorf("candidates that are wrong: %d; that is a fault of the compiler", wrong)
 	}
 	return table, nil
-}
-
-// launchesOf is how often kernels are launched in a step of training, or by all functions where the program isn't one of training.
-func launchesOf(p runtime.Bencher) map[string]int {
-	times := map[string]int{}
-	if t := p.Manifest().Train; t != nil {
-		times["accumulate"], times["apply"] = int(t.Batch.Accumulate), 1
-	} else {
-		for _, f := range p.Manifest().Functions {
-			times[f.Name] = 1
-		}
-	}
-	sum := map[string]int{}
-	for f, n := range times {
-		for k, each := range p.Launches(f) {
-			sum[k] += n * each
-		}
-	}
-	return sum
 }
 
 // site measures one choice. faults are of candidates that are wrong.
@@ -137,8 +124,8 @@ func site(p runtime.Bencher, s tuning.Site, rounds int, seed uint64) (row Row, f
 		return row, nil, err
 	}
 	best := 0
-	for i := range right {
-		if micros[i] < micros[best] {
+	for i, us := range micros {
+		if us < micros[best] {
 			best = i
 		}
 	}
@@ -150,24 +137,58 @@ func site(p runtime.Bencher, s tuning.Site, rounds int, seed uint64) (row Row, f
 	return row, faults, nil
 }
 
-// medians times some kernels in turns, so that what changes with time changes all of them alike.
+// A step of training runs where the device's power limits it, and clocks fall by a quarter: there, other kernels are the fastest than
+// where each is launched alone on a device that has rested. So the device is kept busy first, and each time is of many launches in a row.
+const (
+	warming = 0.1   // seconds of launches before the first that is timed
+	inARow  = 0.025 // seconds of launches that are timed together
+	slow    = 1.5   // times the fastest, in the first round, that a candidate may take to be timed again
+	mostRow = 2000  // launches in a row
+)
+
+// medians times some kernels in turns, so that what changes with time changes all of them alike: microseconds of a launch, infinite
+// where a kernel is much too slow.
 func medians(a runtime.Alone, kernels []int, rounds int) ([]float64, error) {
+	counts, out := make([]int, len(kernels)), make([]float64, len(kernels))
+	for i, k := range kernels {
+		seconds, err := a.Time(k, 1)
+		if err != nil {
+			return nil, err
+		}
+		counts[i] = min(max(1, int(inARow/max(seconds, 1e-9))), mostRow)
+	}
+	for busy := 0.0; busy < warming; {
+		seconds, err := a.Time(kernels[0], counts[0])
+		if err != nil {
+			return nil, err
+		}
+		busy += max(seconds, 1e-3)
+	}
 	times := make([][]float64, len(kernels))
-	for round := range rounds + 1 {
+	for range rounds {
+		fastest := math.Inf(1)
 		for i, k := range kernels {
-			seconds, err := a.Time(k)
+			if math.IsInf(out[i], 1) {
+				continue
+			}
+			seconds, err := a.Time(k, counts[i])
 			if err != nil {
 				return nil, err
 			}
-			if round > 0 { // the first is to wake the device
-				times[i] = append(times[i], 1e6*seconds)
+			times[i] = append(times[i], 1e6*seconds/float64(counts[i]))
+			fastest = min(fastest, times[i][len(times[i])-1])
+		}
+		for i, t := range times {
+			if i > 0 && t[0] > slow*fastest {
+				out[i] = math.Inf(1)
 			}
 		}
 	}
-	out := make([]float64, len(kernels))
 	for i, t := range times {
-		slices.Sort(t)
-		out[i] = t[len(t)/2]
+		if !math.IsInf(out[i], 1) {
+			slices.Sort(t)
+			out[i] = t[len(t)/2]
+		}
 	}
 	return out, nil
 }

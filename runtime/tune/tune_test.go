@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,16 +65,19 @@ func (w *work) Read(i, _ int, at, n int64) (b []byte, err error) {
 	return b[at:min(at+n, at+8)], nil // two numbers at a time
 }
 
-func (w *work) Time(i int) (float64, error) {
-	w.timed = append(w.timed, w.kernels[i])
-	return w.micros[w.kernels[i]] * 1e-6 * (1 + 0.001*float64(len(w.timed)%3)), nil
+func (w *work) Time(i, n int) (float64, error) {
+	if n > 1 {
+		w.timed = append(w.timed, w.kernels[i])
+	}
+	return float64(n) * w.micros[w.kernels[i]] * 1e-6 * (1 + 0.001*float64(len(w.timed)%3)), nil
 }
 
 func (w *work) Close() error { w.closed++; return nil }
 
 func newDevice() *device {
-	return &device{manifest: artifact.Manifest{Arch: "sm_90a", Compiler: "0.1.0", Precision: "fp32", Train: &artifact.Train{Batch: artifact.Batch{Accumulate: 2}}},
-		micros: map[string]float64{"a": 10, "a1": 8, "a2": 9, "c": 10, "c1": 9.95}, results: map[string][]float32{}}
+	return &device{manifest: artifact.Manifest{Arch: "sm_90a", Compiler: "0.1.0", Precision: "fp32", Train: &artifact.Train{Batch: artifact.Batch{Accumulate: 2}},
+		Functions: []artifact.Function{{Name: "accumulate"}, {Name: "apply"}}},
+		micros: map[string]float64{"a": 100, "a1": 80, "a2": 90, "c": 100, "c1": 99.5}, results: map[string][]float32{}}
 }
 
 func sites() *tuning.Candidates {
@@ -99,10 +104,12 @@ func TestRun(t *testing.T) {
 	require.Equal(t, "x", table.Find("second").Choice, "half a percent is noise")
 	require.Equal(t, 2*(3+1), rows[0].Launches, "both kernels of the key, in two micro-batches")
 	require.Equal(t, 2*1+1, rows[1].Launches)
-	require.InDelta(t, 8*2, rows[0].Gain(), 0.2)
+	require.InDelta(t, 8*20, rows[0].Gain(), 2)
 	require.Zero(t, rows[1].Gain())
 	require.Equal(t, []string{"a", "a1", "a2", "c", "c1"}, d.loaded)
-	require.Equal(t, []string{"a", "a1", "a2", "a", "a1", "a2"}, d.timed[:6], "in turns")
+	warm := slices.Index(d.timed, "a1") - 1
+	require.Greater(t, warm, 3, "the device is kept busy before")
+	require.Equal(t, []string{"a", "a1", "a2", "a", "a1", "a2"}, d.timed[warm:warm+6], "in turns")
 	require.Equal(t, 2, d.closed)
 	_, err = table.Encode()
 	require.NoError(t, err)
@@ -121,7 +128,7 @@ func TestWrongCandidate(t *testing.T) {
 		d := newDevice()
 		d.results["a1"] = c.gives
 		table, rows, wrong, err := run(d)
-		require.ErrorContains(t, err, "1 candidates are wrong")
+		require.ErrorContains(t, err, "candidates that are wrong: 1")
 		require.Len(t, wrong, 1)
 		require.Contains(t, wrong[0], c.want)
 		require.Equal(t, "z", table.Find("first").Choice)
@@ -179,4 +186,57 @@ func TestList(t *testing.T) {
 	list, err := List(&artifact.Artifact{Files: []artifact.File{{Name: tuning.CandidatesName, Data: text}}})
 	require.NoError(t, err)
 	require.Len(t, list.Sites, 2)
+}
+
+// Much slower ones are timed once.
+func TestSlowCandidate(t *testing.T) {
+	d := newDevice()
+	d.micros["a1"] = 200
+	table, _, _, err := run(d)
+	require.NoError(t, err)
+	require.Equal(t, "z", table.Find("first").Choice)
+	times := 0
+	for _, k := range d.timed {
+		if k == "a1" {
+			times++
+		}
+	}
+	require.Equal(t, 1, times)
+}
+
+// stepper is a device that runs a step launch by launch.
+type stepper struct{ *device }
+
+func (s stepper) Call(string, map[string]runtime.Array, runtime.Scalars) (map[string]runtime.Array, error) {
+	return nil, nil
+}
+
+func (s stepper) Trace(fn string, _ map[string]runtime.Array, _ runtime.Scalars, visit runtime.Visitor) (map[string]runtime.Array, error) {
+	for k, n := range s.Launches(fn) {
+		for range n {
+			if err := visit(&runtime.Step{Kernel: k}, func() error {
+				time.Sleep(map[string]time.Duration{"a": 1, "b": 1, "c": 20}[k] * time.Millisecond)
+				return nil
+			}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// What takes most of a step comes first, and what takes next to nothing is left alone.
+func TestShares(t *testing.T) {
+	u, err := usesOf(stepper{newDevice()}, 0)
+	require.NoError(t, err)
+	keys := func(least float64) (keys []string) {
+		for _, s := range u.worth(sites().Sites, least) {
+			keys = append(keys, s.Key)
+		}
+		return keys
+	}
+	require.Equal(t, []string{"second", "first"}, keys(0.01))
+	require.Equal(t, []string{"second"}, keys(0.5))
+	u.share = nil
+	require.Equal(t, []string{"first", "second"}, keys(0.5))
 }

@@ -92,8 +92,13 @@ tile.kernel @k attributes {grid = array<i64: ROWS>, outs = 1 : i64, steps = arra
   tile.store %s, %y, %p, %zero {row = -1 : i64} : (!tile.block<1xCOLSxf32>, memref<PANELSxCOLSxf32>, index, index) -> ()
   tile.end
 }`))
-		for _, shared := range []string{"", ", tile.shared = array<i64: 0, 3>"} {
-			run(t, fmt.Sprintf("with rows %v%s", c, shared), strings.ReplaceAll(replace.Replace(`
+		// What is used in the loop beside it: numbers for each row, or sums that threads have exchanged before.
+		numbers := `tile.load %m, %j {col = -1 : i64, row = 0 : i64} : (memref<ROWSxf32>, index) -> !tile.block<BLOCKx1xf32>`
+		sums := `tile.mul %before, %before : (!tile.block<1x1xf32>, !tile.block<1x1xf32>) -> !tile.block<1x1xf32>`
+		for _, v := range []struct{ name, shared, beside, numbers string }{
+			{"with rows", "", numbers, "BLOCK"}, {"in place", ", tile.shared = array<i64: 0, 3>", numbers, "BLOCK"}, {"behind sums", "", sums, "1"},
+		} {
+			run(t, fmt.Sprintf("%s %v", v.name, c), replace.Replace(strings.NewReplacer("SHARED", v.shared, "BESIDE", v.beside, "NUMBERS", v.numbers).Replace(`
 tile.kernel @k attributes {grid = array<i64: ROWS>, outs = 2 : i64, steps = array<i64: PANEL>SHARED} (%x: memref<ROWSxCOLSxf32>, %z: memref<ROWSxCOLSxHALF>, %m: memref<ROWSxf32>, %o: memref<ROWSxCOLSxf32>, %y: memref<PANELSxCOLSxf32>, %i: index) {
   %zero = arith.constant {value = 0 : index} : () -> index
   %one = arith.constant {value = 1 : index} : () -> index
@@ -105,11 +110,14 @@ tile.kernel @k attributes {grid = array<i64: ROWS>, outs = 2 : i64, steps = arra
   %start = tile.broadcast %nothing, %one, %cols : (!tile.block<1x1xf32>, index, index) -> !tile.block<1xCOLSxf32>
   %behind = arith.addi %i, %panel : (index, index) -> index
   %end = arith.minsi %rows, %behind : (index, index) -> index
+  %first = tile.load %x, %i, %zero : (memref<ROWSxCOLSxf32>, index, index) -> !tile.block<BLOCKxCOLSxf32>
+  %sums = tile.reduce %first {axis = 1 : i64, kind = "sum"} : (!tile.block<BLOCKxCOLSxf32>) -> !tile.block<BLOCKx1xf32>
+  %before = tile.reduce %sums {axis = 0 : i64, kind = "max"} : (!tile.block<BLOCKx1xf32>) -> !tile.block<1x1xf32>
   %s = scf.for %i, %end, %step, %start : (index, index, index, !tile.block<1xCOLSxf32>) -> !tile.block<1xCOLSxf32> (%j: index, %c: !tile.block<1xCOLSxf32>) {
     %a = tile.load %x, %j, %zero : (memref<ROWSxCOLSxf32>, index, index) -> !tile.block<BLOCKxCOLSxf32>
     %b = tile.reduce %a {axis = 1 : i64, kind = "sum"} : (!tile.block<BLOCKxCOLSxf32>) -> !tile.block<BLOCKx1xf32>
-    %e = tile.load %m, %j {col = -1 : i64, row = 0 : i64} : (memref<ROWSxf32>, index) -> !tile.block<BLOCKx1xf32>
-    %f = tile.mul %b, %e : (!tile.block<BLOCKx1xf32>, !tile.block<BLOCKx1xf32>) -> !tile.block<BLOCKx1xf32>
+    %e = BESIDE
+    %f = tile.mul %b, %e : (!tile.block<BLOCKx1xf32>, !tile.block<NUMBERSx1xf32>) -> !tile.block<BLOCKx1xf32>
     %g = tile.load %z, %j, %zero : (memref<ROWSxCOLSxHALF>, index, index) -> !tile.block<BLOCKxCOLSxHALF>
     %h = tile.cast %g : (!tile.block<BLOCKxCOLSxHALF>) -> !tile.block<BLOCKxCOLSxf32>
     %k = tile.mul %h, %f : (!tile.block<BLOCKxCOLSxf32>, !tile.block<BLOCKx1xf32>) -> !tile.block<BLOCKxCOLSxf32>
@@ -122,7 +130,7 @@ tile.kernel @k attributes {grid = array<i64: ROWS>, outs = 2 : i64, steps = arra
   %p = arith.divsi %i, %panel : (index, index) -> index
   tile.store %s, %y, %p, %zero {row = -1 : i64} : (!tile.block<1xCOLSxf32>, memref<PANELSxCOLSxf32>, index, index) -> ()
   tile.end
-}`), "SHARED", shared))
+}`)))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,24 @@ func TestProgramsInTheEmulator(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What one product in planes alone reads is computed where planes are made: gelu, in the forward pass and again in the backward pass.
+func TestFunctionsInPlanes(t *testing.T) {
+	set := map[string]float64{"V": 37, "T": 12, "L": 2, "H": 2, "C": 32, "B": 2, "S": 11}
+	src, err := os.ReadFile(filepath.Join("..", "..", "examples", "gpt2.blu"))
+	require.NoError(t, err)
+	want, err := driver.Compile("gpt2.blu", src, driver.Options{Target: "ref", Precision: "fp32", Set: set})
+	require.NoError(t, err)
+	d := newDevice(t, "gpt2.blu", src, driver.Options{Target: "cuda", Precision: "fp32", Arch: ptx.SM90A, Set: set}, "templates")
+	met := map[string]bool{}
+	for op := range d.module.Body().Ops() {
+		if op.Is(ptx.Kernel) {
+			met[strings.Split(ir.SymName(op), ".")[0]] = true
+		}
+	}
+	require.True(t, met["gelu_gemm_nt_bias_residual_22x32x128"] && met["gelu_gemm_tn_accumulate_32x128x22"] && !met["gelu_2816"], "%v", met)
+	trainOnce(t, d, want.Artifact, 1e-5)
 }
 
 // trainOnce runs a step on both, from the same parameters and tokens.

@@ -152,12 +152,16 @@ func (w *follower) makes(op *ir.Op, params []exec.Param) {
 	}
 }
 
-// product looks for the sets that a product's parameters name: planes of A and B, both's scales, both themselves, and last their flags.
+// product looks for the sets that a product's parameters name: planes of A and B, both's scales, what the epilogue has fetched, both
+// themselves, and last their flags.
 func (w *follower) product(op *ir.Op, params []exec.Param) {
-	flags := params[len(params)-2:]
+	flags, rest := params[len(params)-2:], params[6:len(params)-2]
+	for rest[0].Map != nil { // what the epilogue has fetched
+		rest = rest[1:]
+	}
 	for side := range 2 {
 		p := [4]exec.Param{params[2*side], params[2*side+1], params[4+side], flags[side]}
-		s := madeSet{of: regionOf(op.Operand(params[6+side].Ref))}
+		s := madeSet{of: regionOf(op.Operand(rest[side].Ref))}
 		for i := range p {
 			require.Equal(w.t, -1, p[i].Ref)
 			s.places[i] = p[i].Offset
@@ -165,7 +169,7 @@ func (w *follower) product(op *ir.Op, params []exec.Param) {
 		require.Contains(w.t, w.sets, s, "%s: operand %d", op.Attrs().Sym("kernel"), side)
 		w.operands++
 	}
-	for _, p := range params[8 : len(params)-2] { // parts of K; how long they are is not told
+	for _, p := range rest[2:] { // parts of K; how long they are is not told
 		if p.Ref < 0 {
 			w.overwrite(p.Offset, p.Offset+1)
 		}

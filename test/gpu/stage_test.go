@@ -121,3 +121,30 @@ func TestStagedRows(t *testing.T) {
 		}
 	}
 }
+
+// An exponential that is rounded to bfloat16, less something and masked, takes a shorter way; infinities, NaN and what over- or
+// underflows end where they should.
+func TestRoundedExponentials(t *testing.T) {
+	for _, c := range []string{"1.0", "30.0", "1000.0", "3.0e+38"} {
+		for _, how := range []string{"tile.mul %a, %c : (F, U)", "tile.sub %a, %a : (F, F)", "tile.div %a, %z : (F, U)", "tile.add %a, %z : (F, U)"} {
+			run(t, c+" "+how, strings.NewReplacer("C ", c+" ", "HOW", strings.NewReplacer("F", "!tile.block<1x64xf32>", "U", "!tile.block<1x1xf32>").Replace(how), "F", "!tile.block<1x64xf32>", "U", "!tile.block<1x1xf32>").Replace(`
+tile.kernel @k attributes {grid = array<i64: 4>, outs = 1 : i64, steps = array<i64: 1>} (%x: memref<4x64xf32>, %k: memref<4x1xi32>, %y: memref<4x64xbf16>, %i: index) {
+  %0 = arith.constant {value = 0 : index} : () -> index
+  %c = tile.constant {value = C : f64} : () -> U
+  %z = tile.constant {value = 0.0 : f64} : () -> U
+  %three = tile.constant {value = 3.0 : f64} : () -> !tile.block<1x1xi32>
+  %r = tile.load %k, %i, %0 : (memref<4x1xi32>, index, index) -> !tile.block<1x1xi32>
+  %p = tile.compare %r, %three {predicate = "lt"} : (!tile.block<1x1xi32>, !tile.block<1x1xi32>) -> !tile.block<1x1xi1>
+  %v = tile.load %x, %i, %0 : (memref<4x64xf32>, index, index) -> F
+  %a = tile.mul %v, %c : (F, U) -> F
+  %b = HOW -> F
+  %e = tile.exp %b : (F) -> F
+  %d = tile.sub %e, %c : (F, U) -> F
+  %m = tile.select %p, %d, %z : (!tile.block<1x1xi1>, F, U) -> F
+  %s = tile.cast %m : (F) -> !tile.block<1x64xbf16>
+  tile.store %s, %y, %i, %0 : (!tile.block<1x64xbf16>, memref<4x64xbf16>, index, index) -> ()
+  tile.end
+}`))
+		}
+	}
+}

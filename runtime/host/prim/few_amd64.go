@@ -5,22 +5,22 @@ package prim
 // gemmAcross1x32AVX512 multiplies a 1 x k panel by 32 columns of B whose rows run along k, of which 4 divides the number.
 //
 //go:noescape
-func gemmAcross1x32AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
+func gemmAcross1x32AVX512(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
 
 // gemmAcross2x32AVX512 multiplies a 2 x k panel by 32 columns of B whose rows run along k, of which 4 divides the number.
 //
 //go:noescape
-func gemmAcross2x32AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
+func gemmAcross2x32AVX512(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
 
 // gemmAcross3x32AVX512 multiplies a 3 x k panel by 32 columns of B whose rows run along k, of which 4 divides the number.
 //
 //go:noescape
-func gemmAcross3x32AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
+func gemmAcross3x32AVX512(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
 
 // gemmAcross4x32AVX512 multiplies a 4 x k panel by 32 columns of B whose rows run along k, of which 4 divides the number.
 //
 //go:noescape
-func gemmAcross4x32AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
+func gemmAcross4x32AVX512(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
 
 // gemmWide1x128AVX512 multiplies a 1 x k panel by 128 columns of B whose rows run along them.
 //
@@ -40,22 +40,22 @@ func gemmWide3x128AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc
 // gemmAcross1x16AVX2 multiplies a 1 x k panel by 16 columns of B whose rows run along k, of which 4 divides the number.
 //
 //go:noescape
-func gemmAcross1x16AVX2(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
+func gemmAcross1x16AVX2(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
 
 // gemmAcross2x16AVX2 multiplies a 2 x k panel by 16 columns of B whose rows run along k, of which 4 divides the number.
 //
 //go:noescape
-func gemmAcross2x16AVX2(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
+func gemmAcross2x16AVX2(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
 
 // gemmAcross3x16AVX2 multiplies a 3 x k panel by 16 columns of B whose rows run along k, of which 4 divides the number.
 //
 //go:noescape
-func gemmAcross3x16AVX2(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
+func gemmAcross3x16AVX2(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
 
 // gemmAcross4x16AVX2 multiplies a 4 x k panel by 16 columns of B whose rows run along k, of which 4 divides the number.
 //
 //go:noescape
-func gemmAcross4x16AVX2(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
+func gemmAcross4x16AVX2(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
 
 // gemmWide1x64AVX2 multiplies a 1 x k panel by 64 columns of B whose rows run along them.
 //

@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func gemmAcross1x32AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
-// Requires: AVX, AVX512F
-TEXT ·gemmAcross1x32AVX512(SB), NOSPLIT, $0-49
+// func gemmAcross1x32AVX512(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·gemmAcross1x32AVX512(SB), NOSPLIT, $0-57
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   b+16(FP), DX
@@ -26,10 +26,19 @@ TEXT ·gemmAcross1x32AVX512(SB), NOSPLIT, $0-49
 	KMOVW  R14, K2
 	MOVQ   $+61440, R14
 	KMOVW  R14, K3
+	MOVQ   ahead+32(FP), R14
 
 loop1:
 	CMPQ             AX, $+16
 	JLT              end2
+	PREFETCHT1       (R14)
+	PREFETCHT1       64(R14)
+	PREFETCHT1       128(R14)
+	PREFETCHT1       192(R14)
+	PREFETCHT1       256(R14)
+	PREFETCHT1       320(R14)
+	PREFETCHT1       384(R14)
+	PREFETCHT1       448(R14)
 	VMOVUPS          (DX), X2
 	VBROADCASTF32X4  (DI), K1, Z2
 	VBROADCASTF32X4  (R8), K2, Z2
@@ -86,6 +95,14 @@ loop1:
 	VFMADD231PS.BCST 4(CX), Z3, Z1
 	VFMADD231PS.BCST 8(CX), Z4, Z1
 	VFMADD231PS.BCST 12(CX), Z5, Z1
+	PREFETCHT1       512(R14)
+	PREFETCHT1       576(R14)
+	PREFETCHT1       640(R14)
+	PREFETCHT1       704(R14)
+	PREFETCHT1       768(R14)
+	PREFETCHT1       832(R14)
+	PREFETCHT1       896(R14)
+	PREFETCHT1       960(R14)
 	VMOVUPS          16(DX), X2
 	VBROADCASTF32X4  16(DI), K1, Z2
 	VBROADCASTF32X4  16(R8), K2, Z2
@@ -142,6 +159,14 @@ loop1:
 	VFMADD231PS.BCST 20(CX), Z3, Z1
 	VFMADD231PS.BCST 24(CX), Z4, Z1
 	VFMADD231PS.BCST 28(CX), Z5, Z1
+	PREFETCHT1       1024(R14)
+	PREFETCHT1       1088(R14)
+	PREFETCHT1       1152(R14)
+	PREFETCHT1       1216(R14)
+	PREFETCHT1       1280(R14)
+	PREFETCHT1       1344(R14)
+	PREFETCHT1       1408(R14)
+	PREFETCHT1       1472(R14)
 	VMOVUPS          32(DX), X2
 	VBROADCASTF32X4  32(DI), K1, Z2
 	VBROADCASTF32X4  32(R8), K2, Z2
@@ -198,6 +223,14 @@ loop1:
 	VFMADD231PS.BCST 36(CX), Z3, Z1
 	VFMADD231PS.BCST 40(CX), Z4, Z1
 	VFMADD231PS.BCST 44(CX), Z5, Z1
+	PREFETCHT1       1536(R14)
+	PREFETCHT1       1600(R14)
+	PREFETCHT1       1664(R14)
+	PREFETCHT1       1728(R14)
+	PREFETCHT1       1792(R14)
+	PREFETCHT1       1856(R14)
+	PREFETCHT1       1920(R14)
+	PREFETCHT1       1984(R14)
 	VMOVUPS          48(DX), X2
 	VBROADCASTF32X4  48(DI), K1, Z2
 	VBROADCASTF32X4  48(R8), K2, Z2
@@ -254,6 +287,7 @@ loop1:
 	VFMADD231PS.BCST 52(CX), Z3, Z1
 	VFMADD231PS.BCST 56(CX), Z4, Z1
 	VFMADD231PS.BCST 60(CX), Z5, Z1
+	ADDQ             $+2048, R14
 	ADDQ             $+64, DX
 	ADDQ             $+64, DI
 	ADDQ             $+64, R8
@@ -270,6 +304,14 @@ end2:
 loop3:
 	CMPQ             AX, $+4
 	JLT              end4
+	PREFETCHT1       (R14)
+	PREFETCHT1       64(R14)
+	PREFETCHT1       128(R14)
+	PREFETCHT1       192(R14)
+	PREFETCHT1       256(R14)
+	PREFETCHT1       320(R14)
+	PREFETCHT1       384(R14)
+	PREFETCHT1       448(R14)
 	VMOVUPS          (DX), X2
 	VBROADCASTF32X4  (DI), K1, Z2
 	VBROADCASTF32X4  (R8), K2, Z2
@@ -326,6 +368,7 @@ loop3:
 	VFMADD231PS.BCST 4(CX), Z3, Z1
 	VFMADD231PS.BCST 8(CX), Z4, Z1
 	VFMADD231PS.BCST 12(CX), Z5, Z1
+	ADDQ             $+512, R14
 	ADDQ             $+16, DX
 	ADDQ             $+16, DI
 	ADDQ             $+16, R8
@@ -339,10 +382,10 @@ loop3:
 	JMP              loop3
 
 end4:
-	MOVQ   c+32(FP), AX
-	MOVQ   ldc+40(FP), CX
+	MOVQ   c+40(FP), AX
+	MOVQ   ldc+48(FP), CX
 	SHLQ   $+2, CX
-	MOVB   acc+48(FP), DL
+	MOVB   acc+56(FP), DL
 	TESTB  DL, DL
 	JZ     set5
 	MOVQ   AX, DX
@@ -357,9 +400,9 @@ set5:
 	VZEROUPPER
 	RET
 
-// func gemmAcross2x32AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
-// Requires: AVX, AVX512F
-TEXT ·gemmAcross2x32AVX512(SB), NOSPLIT, $0-49
+// func gemmAcross2x32AVX512(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·gemmAcross2x32AVX512(SB), NOSPLIT, $0-57
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   b+16(FP), DX
@@ -383,10 +426,19 @@ TEXT ·gemmAcross2x32AVX512(SB), NOSPLIT, $0-49
 	KMOVW  R14, K2
 	MOVQ   $+61440, R14
 	KMOVW  R14, K3
+	MOVQ   ahead+32(FP), R14
 
 loop6:
 	CMPQ             AX, $+16
 	JLT              end7
+	PREFETCHT1       (R14)
+	PREFETCHT1       64(R14)
+	PREFETCHT1       128(R14)
+	PREFETCHT1       192(R14)
+	PREFETCHT1       256(R14)
+	PREFETCHT1       320(R14)
+	PREFETCHT1       384(R14)
+	PREFETCHT1       448(R14)
 	VMOVUPS          (DX), X4
 	VBROADCASTF32X4  (DI), K1, Z4
 	VBROADCASTF32X4  (R8), K2, Z4
@@ -451,6 +503,14 @@ loop6:
 	VFMADD231PS.BCST 20(CX), Z6, Z3
 	VFMADD231PS.BCST 24(CX), Z7, Z1
 	VFMADD231PS.BCST 28(CX), Z7, Z3
+	PREFETCHT1       512(R14)
+	PREFETCHT1       576(R14)
+	PREFETCHT1       640(R14)
+	PREFETCHT1       704(R14)
+	PREFETCHT1       768(R14)
+	PREFETCHT1       832(R14)
+	PREFETCHT1       896(R14)
+	PREFETCHT1       960(R14)
 	VMOVUPS          16(DX), X4
 	VBROADCASTF32X4  16(DI), K1, Z4
 	VBROADCASTF32X4  16(R8), K2, Z4
@@ -515,6 +575,14 @@ loop6:
 	VFMADD231PS.BCST 52(CX), Z6, Z3
 	VFMADD231PS.BCST 56(CX), Z7, Z1
 	VFMADD231PS.BCST 60(CX), Z7, Z3
+	PREFETCHT1       1024(R14)
+	PREFETCHT1       1088(R14)
+	PREFETCHT1       1152(R14)
+	PREFETCHT1       1216(R14)
+	PREFETCHT1       1280(R14)
+	PREFETCHT1       1344(R14)
+	PREFETCHT1       1408(R14)
+	PREFETCHT1       1472(R14)
 	VMOVUPS          32(DX), X4
 	VBROADCASTF32X4  32(DI), K1, Z4
 	VBROADCASTF32X4  32(R8), K2, Z4
@@ -579,6 +647,14 @@ loop6:
 	VFMADD231PS.BCST 84(CX), Z6, Z3
 	VFMADD231PS.BCST 88(CX), Z7, Z1
 	VFMADD231PS.BCST 92(CX), Z7, Z3
+	PREFETCHT1       1536(R14)
+	PREFETCHT1       1600(R14)
+	PREFETCHT1       1664(R14)
+	PREFETCHT1       1728(R14)
+	PREFETCHT1       1792(R14)
+	PREFETCHT1       1856(R14)
+	PREFETCHT1       1920(R14)
+	PREFETCHT1       1984(R14)
 	VMOVUPS          48(DX), X4
 	VBROADCASTF32X4  48(DI), K1, Z4
 	VBROADCASTF32X4  48(R8), K2, Z4
@@ -643,6 +719,7 @@ loop6:
 	VFMADD231PS.BCST 116(CX), Z6, Z3
 	VFMADD231PS.BCST 120(CX), Z7, Z1
 	VFMADD231PS.BCST 124(CX), Z7, Z3
+	ADDQ             $+2048, R14
 	ADDQ             $+64, DX
 	ADDQ             $+64, DI
 	ADDQ             $+64, R8
@@ -659,6 +736,14 @@ end7:
 loop8:
 	CMPQ             AX, $+4
 	JLT              end9
+	PREFETCHT1       (R14)
+	PREFETCHT1       64(R14)
+	PREFETCHT1       128(R14)
+	PREFETCHT1       192(R14)
+	PREFETCHT1       256(R14)
+	PREFETCHT1       320(R14)
+	PREFETCHT1       384(R14)
+	PREFETCHT1       448(R14)
 	VMOVUPS          (DX), X4
 	VBROADCASTF32X4  (DI), K1, Z4
 	VBROADCASTF32X4  (R8), K2, Z4
@@ -723,6 +808,7 @@ loop8:
 	VFMADD231PS.BCST 20(CX), Z6, Z3
 	VFMADD231PS.BCST 24(CX), Z7, Z1
 	VFMADD231PS.BCST 28(CX), Z7, Z3
+	ADDQ             $+512, R14
 	ADDQ             $+16, DX
 	ADDQ             $+16, DI
 	ADDQ             $+16, R8
@@ -736,10 +822,10 @@ loop8:
 	JMP              loop8
 
 end9:
-	MOVQ   c+32(FP), AX
-	MOVQ   ldc+40(FP), CX
+	MOVQ   c+40(FP), AX
+	MOVQ   ldc+48(FP), CX
 	SHLQ   $+2, CX
-	MOVB   acc+48(FP), DL
+	MOVB   acc+56(FP), DL
 	TESTB  DL, DL
 	JZ     set10
 	MOVQ   AX, DX
@@ -760,9 +846,9 @@ set10:
 	VZEROUPPER
 	RET
 
-// func gemmAcross3x32AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
-// Requires: AVX, AVX512F
-TEXT ·gemmAcross3x32AVX512(SB), NOSPLIT, $0-49
+// func gemmAcross3x32AVX512(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·gemmAcross3x32AVX512(SB), NOSPLIT, $0-57
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   b+16(FP), DX
@@ -788,10 +874,19 @@ TEXT ·gemmAcross3x32AVX512(SB), NOSPLIT, $0-49
 	KMOVW  R14, K2
 	MOVQ   $+61440, R14
 	KMOVW  R14, K3
+	MOVQ   ahead+32(FP), R14
 
 loop11:
 	CMPQ             AX, $+16
 	JLT              end12
+	PREFETCHT1       (R14)
+	PREFETCHT1       64(R14)
+	PREFETCHT1       128(R14)
+	PREFETCHT1       192(R14)
+	PREFETCHT1       256(R14)
+	PREFETCHT1       320(R14)
+	PREFETCHT1       384(R14)
+	PREFETCHT1       448(R14)
 	VMOVUPS          (DX), X6
 	VBROADCASTF32X4  (DI), K1, Z6
 	VBROADCASTF32X4  (R8), K2, Z6
@@ -864,6 +959,14 @@ loop11:
 	VFMADD231PS.BCST 36(CX), Z9, Z1
 	VFMADD231PS.BCST 40(CX), Z9, Z3
 	VFMADD231PS.BCST 44(CX), Z9, Z5
+	PREFETCHT1       512(R14)
+	PREFETCHT1       576(R14)
+	PREFETCHT1       640(R14)
+	PREFETCHT1       704(R14)
+	PREFETCHT1       768(R14)
+	PREFETCHT1       832(R14)
+	PREFETCHT1       896(R14)
+	PREFETCHT1       960(R14)
 	VMOVUPS          16(DX), X6
 	VBROADCASTF32X4  16(DI), K1, Z6
 	VBROADCASTF32X4  16(R8), K2, Z6
@@ -936,6 +1039,14 @@ loop11:
 	VFMADD231PS.BCST 84(CX), Z9, Z1
 	VFMADD231PS.BCST 88(CX), Z9, Z3
 	VFMADD231PS.BCST 92(CX), Z9, Z5
+	PREFETCHT1       1024(R14)
+	PREFETCHT1       1088(R14)
+	PREFETCHT1       1152(R14)
+	PREFETCHT1       1216(R14)
+	PREFETCHT1       1280(R14)
+	PREFETCHT1       1344(R14)
+	PREFETCHT1       1408(R14)
+	PREFETCHT1       1472(R14)
 	VMOVUPS          32(DX), X6
 	VBROADCASTF32X4  32(DI), K1, Z6
 	VBROADCASTF32X4  32(R8), K2, Z6
@@ -1008,6 +1119,14 @@ loop11:
 	VFMADD231PS.BCST 132(CX), Z9, Z1
 	VFMADD231PS.BCST 136(CX), Z9, Z3
 	VFMADD231PS.BCST 140(CX), Z9, Z5
+	PREFETCHT1       1536(R14)
+	PREFETCHT1       1600(R14)
+	PREFETCHT1       1664(R14)
+	PREFETCHT1       1728(R14)
+	PREFETCHT1       1792(R14)
+	PREFETCHT1       1856(R14)
+	PREFETCHT1       1920(R14)
+	PREFETCHT1       1984(R14)
 	VMOVUPS          48(DX), X6
 	VBROADCASTF32X4  48(DI), K1, Z6
 	VBROADCASTF32X4  48(R8), K2, Z6
@@ -1080,6 +1199,7 @@ loop11:
 	VFMADD231PS.BCST 180(CX), Z9, Z1
 	VFMADD231PS.BCST 184(CX), Z9, Z3
 	VFMADD231PS.BCST 188(CX), Z9, Z5
+	ADDQ             $+2048, R14
 	ADDQ             $+64, DX
 	ADDQ             $+64, DI
 	ADDQ             $+64, R8
@@ -1096,6 +1216,14 @@ end12:
 loop13:
 	CMPQ             AX, $+4
 	JLT              end14
+	PREFETCHT1       (R14)
+	PREFETCHT1       64(R14)
+	PREFETCHT1       128(R14)
+	PREFETCHT1       192(R14)
+	PREFETCHT1       256(R14)
+	PREFETCHT1       320(R14)
+	PREFETCHT1       384(R14)
+	PREFETCHT1       448(R14)
 	VMOVUPS          (DX), X6
 	VBROADCASTF32X4  (DI), K1, Z6
 	VBROADCASTF32X4  (R8), K2, Z6
@@ -1168,6 +1296,7 @@ loop13:
 	VFMADD231PS.BCST 36(CX), Z9, Z1
 	VFMADD231PS.BCST 40(CX), Z9, Z3
 	VFMADD231PS.BCST 44(CX), Z9, Z5
+	ADDQ             $+512, R14
 	ADDQ             $+16, DX
 	ADDQ             $+16, DI
 	ADDQ             $+16, R8
@@ -1181,10 +1310,10 @@ loop13:
 	JMP              loop13
 
 end14:
-	MOVQ   c+32(FP), AX
-	MOVQ   ldc+40(FP), CX
+	MOVQ   c+40(FP), AX
+	MOVQ   ldc+48(FP), CX
 	SHLQ   $+2, CX
-	MOVB   acc+48(FP), DL
+	MOVB   acc+56(FP), DL
 	TESTB  DL, DL
 	JZ     set15
 	MOVQ   AX, DX
@@ -1211,9 +1340,9 @@ set15:
 	VZEROUPPER
 	RET
 
-// func gemmAcross4x32AVX512(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
-// Requires: AVX, AVX512F
-TEXT ·gemmAcross4x32AVX512(SB), NOSPLIT, $0-49
+// func gemmAcross4x32AVX512(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·gemmAcross4x32AVX512(SB), NOSPLIT, $0-57
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   b+16(FP), DX
@@ -1241,10 +1370,19 @@ TEXT ·gemmAcross4x32AVX512(SB), NOSPLIT, $0-49
 	KMOVW  R14, K2
 	MOVQ   $+61440, R14
 	KMOVW  R14, K3
+	MOVQ   ahead+32(FP), R14
 
 loop16:
 	CMPQ             AX, $+16
 	JLT              end17
+	PREFETCHT1       (R14)
+	PREFETCHT1       64(R14)
+	PREFETCHT1       128(R14)
+	PREFETCHT1       192(R14)
+	PREFETCHT1       256(R14)
+	PREFETCHT1       320(R14)
+	PREFETCHT1       384(R14)
+	PREFETCHT1       448(R14)
 	VMOVUPS          (DX), X8
 	VBROADCASTF32X4  (DI), K1, Z8
 	VBROADCASTF32X4  (R8), K2, Z8
@@ -1325,6 +1463,14 @@ loop16:
 	VFMADD231PS.BCST 52(CX), Z11, Z3
 	VFMADD231PS.BCST 56(CX), Z11, Z5
 	VFMADD231PS.BCST 60(CX), Z11, Z7
+	PREFETCHT1       512(R14)
+	PREFETCHT1       576(R14)
+	PREFETCHT1       640(R14)
+	PREFETCHT1       704(R14)
+	PREFETCHT1       768(R14)
+	PREFETCHT1       832(R14)
+	PREFETCHT1       896(R14)
+	PREFETCHT1       960(R14)
 	VMOVUPS          16(DX), X8
 	VBROADCASTF32X4  16(DI), K1, Z8
 	VBROADCASTF32X4  16(R8), K2, Z8
@@ -1405,6 +1551,14 @@ loop16:
 	VFMADD231PS.BCST 116(CX), Z11, Z3
 	VFMADD231PS.BCST 120(CX), Z11, Z5
 	VFMADD231PS.BCST 124(CX), Z11, Z7
+	PREFETCHT1       1024(R14)
+	PREFETCHT1       1088(R14)
+	PREFETCHT1       1152(R14)
+	PREFETCHT1       1216(R14)
+	PREFETCHT1       1280(R14)
+	PREFETCHT1       1344(R14)
+	PREFETCHT1       1408(R14)
+	PREFETCHT1       1472(R14)
 	VMOVUPS          32(DX), X8
 	VBROADCASTF32X4  32(DI), K1, Z8
 	VBROADCASTF32X4  32(R8), K2, Z8
@@ -1485,6 +1639,14 @@ loop16:
 	VFMADD231PS.BCST 180(CX), Z11, Z3
 	VFMADD231PS.BCST 184(CX), Z11, Z5
 	VFMADD231PS.BCST 188(CX), Z11, Z7
+	PREFETCHT1       1536(R14)
+	PREFETCHT1       1600(R14)
+	PREFETCHT1       1664(R14)
+	PREFETCHT1       1728(R14)
+	PREFETCHT1       1792(R14)
+	PREFETCHT1       1856(R14)
+	PREFETCHT1       1920(R14)
+	PREFETCHT1       1984(R14)
 	VMOVUPS          48(DX), X8
 	VBROADCASTF32X4  48(DI), K1, Z8
 	VBROADCASTF32X4  48(R8), K2, Z8
@@ -1565,6 +1727,7 @@ loop16:
 	VFMADD231PS.BCST 244(CX), Z11, Z3
 	VFMADD231PS.BCST 248(CX), Z11, Z5
 	VFMADD231PS.BCST 252(CX), Z11, Z7
+	ADDQ             $+2048, R14
 	ADDQ             $+64, DX
 	ADDQ             $+64, DI
 	ADDQ             $+64, R8
@@ -1581,6 +1744,14 @@ end17:
 loop18:
 	CMPQ             AX, $+4
 	JLT              end19
+	PREFETCHT1       (R14)
+	PREFETCHT1       64(R14)
+	PREFETCHT1       128(R14)
+	PREFETCHT1       192(R14)
+	PREFETCHT1       256(R14)
+	PREFETCHT1       320(R14)
+	PREFETCHT1       384(R14)
+	PREFETCHT1       448(R14)
 	VMOVUPS          (DX), X8
 	VBROADCASTF32X4  (DI), K1, Z8
 	VBROADCASTF32X4  (R8), K2, Z8
@@ -1661,6 +1832,7 @@ loop18:
 	VFMADD231PS.BCST 52(CX), Z11, Z3
 	VFMADD231PS.BCST 56(CX), Z11, Z5
 	VFMADD231PS.BCST 60(CX), Z11, Z7
+	ADDQ             $+512, R14
 	ADDQ             $+16, DX
 	ADDQ             $+16, DI
 	ADDQ             $+16, R8
@@ -1674,10 +1846,10 @@ loop18:
 	JMP              loop18
 
 end19:
-	MOVQ   c+32(FP), AX
-	MOVQ   ldc+40(FP), CX
+	MOVQ   c+40(FP), AX
+	MOVQ   ldc+48(FP), CX
 	SHLQ   $+2, CX
-	MOVB   acc+48(FP), DL
+	MOVB   acc+56(FP), DL
 	TESTB  DL, DL
 	JZ     set20
 	MOVQ   AX, DX
@@ -2026,9 +2198,9 @@ set29:
 	VZEROUPPER
 	RET
 
-// func gemmAcross1x16AVX2(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·gemmAcross1x16AVX2(SB), NOSPLIT, $0-49
+// func gemmAcross1x16AVX2(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·gemmAcross1x16AVX2(SB), NOSPLIT, $0-57
 	MOVQ  k+0(FP), AX
 	MOVQ  a+8(FP), CX
 	MOVQ  b+16(FP), DX
@@ -2040,10 +2212,15 @@ TEXT ·gemmAcross1x16AVX2(SB), NOSPLIT, $0-49
 	LEAQ  (DX)(BX*4), DI
 	LEAQ  (DI)(BX*4), R8
 	LEAQ  (R8)(BX*4), R9
+	MOVQ  ahead+32(FP), R10
 
 loop30:
 	CMPQ         AX, $+16
 	JLT          end31
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	PREFETCHT1   128(R10)
+	PREFETCHT1   192(R10)
 	VMOVUPS      (DX), X2
 	VINSERTF128  $+1, (DI), Y2, Y2
 	VMOVUPS      (DX)(BX*1), X3
@@ -2092,6 +2269,10 @@ loop30:
 	VFMADD231PS  Y6, Y4, Y1
 	VBROADCASTSS 12(CX), Y6
 	VFMADD231PS  Y6, Y5, Y1
+	PREFETCHT1   256(R10)
+	PREFETCHT1   320(R10)
+	PREFETCHT1   384(R10)
+	PREFETCHT1   448(R10)
 	VMOVUPS      16(DX), X2
 	VINSERTF128  $+1, 16(DI), Y2, Y2
 	VMOVUPS      16(DX)(BX*1), X3
@@ -2140,6 +2321,10 @@ loop30:
 	VFMADD231PS  Y6, Y4, Y1
 	VBROADCASTSS 28(CX), Y6
 	VFMADD231PS  Y6, Y5, Y1
+	PREFETCHT1   512(R10)
+	PREFETCHT1   576(R10)
+	PREFETCHT1   640(R10)
+	PREFETCHT1   704(R10)
 	VMOVUPS      32(DX), X2
 	VINSERTF128  $+1, 32(DI), Y2, Y2
 	VMOVUPS      32(DX)(BX*1), X3
@@ -2188,6 +2373,10 @@ loop30:
 	VFMADD231PS  Y6, Y4, Y1
 	VBROADCASTSS 44(CX), Y6
 	VFMADD231PS  Y6, Y5, Y1
+	PREFETCHT1   768(R10)
+	PREFETCHT1   832(R10)
+	PREFETCHT1   896(R10)
+	PREFETCHT1   960(R10)
 	VMOVUPS      48(DX), X2
 	VINSERTF128  $+1, 48(DI), Y2, Y2
 	VMOVUPS      48(DX)(BX*1), X3
@@ -2236,6 +2425,7 @@ loop30:
 	VFMADD231PS  Y6, Y4, Y1
 	VBROADCASTSS 60(CX), Y6
 	VFMADD231PS  Y6, Y5, Y1
+	ADDQ         $+1024, R10
 	ADDQ         $+64, DX
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
@@ -2248,6 +2438,10 @@ end31:
 loop32:
 	CMPQ         AX, $+4
 	JLT          end33
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	PREFETCHT1   128(R10)
+	PREFETCHT1   192(R10)
 	VMOVUPS      (DX), X2
 	VINSERTF128  $+1, (DI), Y2, Y2
 	VMOVUPS      (DX)(BX*1), X3
@@ -2296,6 +2490,7 @@ loop32:
 	VFMADD231PS  Y6, Y4, Y1
 	VBROADCASTSS 12(CX), Y6
 	VFMADD231PS  Y6, Y5, Y1
+	ADDQ         $+256, R10
 	ADDQ         $+16, DX
 	ADDQ         $+16, DI
 	ADDQ         $+16, R8
@@ -2305,10 +2500,10 @@ loop32:
 	JMP          loop32
 
 end33:
-	MOVQ   c+32(FP), AX
-	MOVQ   ldc+40(FP), CX
+	MOVQ   c+40(FP), AX
+	MOVQ   ldc+48(FP), CX
 	SHLQ   $+2, CX
-	MOVB   acc+48(FP), DL
+	MOVB   acc+56(FP), DL
 	TESTB  DL, DL
 	JZ     set34
 	MOVQ   AX, DX
@@ -2323,9 +2518,9 @@ set34:
 	VZEROUPPER
 	RET
 
-// func gemmAcross2x16AVX2(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·gemmAcross2x16AVX2(SB), NOSPLIT, $0-49
+// func gemmAcross2x16AVX2(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·gemmAcross2x16AVX2(SB), NOSPLIT, $0-57
 	MOVQ  k+0(FP), AX
 	MOVQ  a+8(FP), CX
 	MOVQ  b+16(FP), DX
@@ -2339,10 +2534,15 @@ TEXT ·gemmAcross2x16AVX2(SB), NOSPLIT, $0-49
 	LEAQ  (DX)(BX*4), DI
 	LEAQ  (DI)(BX*4), R8
 	LEAQ  (R8)(BX*4), R9
+	MOVQ  ahead+32(FP), R10
 
 loop35:
 	CMPQ         AX, $+16
 	JLT          end36
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	PREFETCHT1   128(R10)
+	PREFETCHT1   192(R10)
 	VMOVUPS      (DX), X4
 	VINSERTF128  $+1, (DI), Y4, Y4
 	VMOVUPS      (DX)(BX*1), X5
@@ -2407,6 +2607,10 @@ loop35:
 	VFMADD231PS  Y8, Y7, Y1
 	VBROADCASTSS 28(CX), Y9
 	VFMADD231PS  Y9, Y7, Y3
+	PREFETCHT1   256(R10)
+	PREFETCHT1   320(R10)
+	PREFETCHT1   384(R10)
+	PREFETCHT1   448(R10)
 	VMOVUPS      16(DX), X4
 	VINSERTF128  $+1, 16(DI), Y4, Y4
 	VMOVUPS      16(DX)(BX*1), X5
@@ -2471,6 +2675,10 @@ loop35:
 	VFMADD231PS  Y8, Y7, Y1
 	VBROADCASTSS 60(CX), Y9
 	VFMADD231PS  Y9, Y7, Y3
+	PREFETCHT1   512(R10)
+	PREFETCHT1   576(R10)
+	PREFETCHT1   640(R10)
+	PREFETCHT1   704(R10)
 	VMOVUPS      32(DX), X4
 	VINSERTF128  $+1, 32(DI), Y4, Y4
 	VMOVUPS      32(DX)(BX*1), X5
@@ -2535,6 +2743,10 @@ loop35:
 	VFMADD231PS  Y8, Y7, Y1
 	VBROADCASTSS 92(CX), Y9
 	VFMADD231PS  Y9, Y7, Y3
+	PREFETCHT1   768(R10)
+	PREFETCHT1   832(R10)
+	PREFETCHT1   896(R10)
+	PREFETCHT1   960(R10)
 	VMOVUPS      48(DX), X4
 	VINSERTF128  $+1, 48(DI), Y4, Y4
 	VMOVUPS      48(DX)(BX*1), X5
@@ -2599,6 +2811,7 @@ loop35:
 	VFMADD231PS  Y8, Y7, Y1
 	VBROADCASTSS 124(CX), Y9
 	VFMADD231PS  Y9, Y7, Y3
+	ADDQ         $+1024, R10
 	ADDQ         $+64, DX
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
@@ -2611,6 +2824,10 @@ end36:
 loop37:
 	CMPQ         AX, $+4
 	JLT          end38
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	PREFETCHT1   128(R10)
+	PREFETCHT1   192(R10)
 	VMOVUPS      (DX), X4
 	VINSERTF128  $+1, (DI), Y4, Y4
 	VMOVUPS      (DX)(BX*1), X5
@@ -2675,6 +2892,7 @@ loop37:
 	VFMADD231PS  Y8, Y7, Y1
 	VBROADCASTSS 28(CX), Y9
 	VFMADD231PS  Y9, Y7, Y3
+	ADDQ         $+256, R10
 	ADDQ         $+16, DX
 	ADDQ         $+16, DI
 	ADDQ         $+16, R8
@@ -2684,10 +2902,10 @@ loop37:
 	JMP          loop37
 
 end38:
-	MOVQ   c+32(FP), AX
-	MOVQ   ldc+40(FP), CX
+	MOVQ   c+40(FP), AX
+	MOVQ   ldc+48(FP), CX
 	SHLQ   $+2, CX
-	MOVB   acc+48(FP), DL
+	MOVB   acc+56(FP), DL
 	TESTB  DL, DL
 	JZ     set39
 	MOVQ   AX, DX
@@ -2708,9 +2926,9 @@ set39:
 	VZEROUPPER
 	RET
 
-// func gemmAcross3x16AVX2(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·gemmAcross3x16AVX2(SB), NOSPLIT, $0-49
+// func gemmAcross3x16AVX2(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·gemmAcross3x16AVX2(SB), NOSPLIT, $0-57
 	MOVQ  k+0(FP), AX
 	MOVQ  a+8(FP), CX
 	MOVQ  b+16(FP), DX
@@ -2726,10 +2944,15 @@ TEXT ·gemmAcross3x16AVX2(SB), NOSPLIT, $0-49
 	LEAQ  (DX)(BX*4), DI
 	LEAQ  (DI)(BX*4), R8
 	LEAQ  (R8)(BX*4), R9
+	MOVQ  ahead+32(FP), R10
 
 loop40:
 	CMPQ         AX, $+16
 	JLT          end41
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	PREFETCHT1   128(R10)
+	PREFETCHT1   192(R10)
 	VMOVUPS      (DX), X6
 	VINSERTF128  $+1, (DI), Y6, Y6
 	VMOVUPS      (DX)(BX*1), X7
@@ -2810,6 +3033,10 @@ loop40:
 	VFMADD231PS  Y11, Y9, Y3
 	VBROADCASTSS 44(CX), Y12
 	VFMADD231PS  Y12, Y9, Y5
+	PREFETCHT1   256(R10)
+	PREFETCHT1   320(R10)
+	PREFETCHT1   384(R10)
+	PREFETCHT1   448(R10)
 	VMOVUPS      16(DX), X6
 	VINSERTF128  $+1, 16(DI), Y6, Y6
 	VMOVUPS      16(DX)(BX*1), X7
@@ -2890,6 +3117,10 @@ loop40:
 	VFMADD231PS  Y11, Y9, Y3
 	VBROADCASTSS 92(CX), Y12
 	VFMADD231PS  Y12, Y9, Y5
+	PREFETCHT1   512(R10)
+	PREFETCHT1   576(R10)
+	PREFETCHT1   640(R10)
+	PREFETCHT1   704(R10)
 	VMOVUPS      32(DX), X6
 	VINSERTF128  $+1, 32(DI), Y6, Y6
 	VMOVUPS      32(DX)(BX*1), X7
@@ -2970,6 +3201,10 @@ loop40:
 	VFMADD231PS  Y11, Y9, Y3
 	VBROADCASTSS 140(CX), Y12
 	VFMADD231PS  Y12, Y9, Y5
+	PREFETCHT1   768(R10)
+	PREFETCHT1   832(R10)
+	PREFETCHT1   896(R10)
+	PREFETCHT1   960(R10)
 	VMOVUPS      48(DX), X6
 	VINSERTF128  $+1, 48(DI), Y6, Y6
 	VMOVUPS      48(DX)(BX*1), X7
@@ -3050,6 +3285,7 @@ loop40:
 	VFMADD231PS  Y11, Y9, Y3
 	VBROADCASTSS 188(CX), Y12
 	VFMADD231PS  Y12, Y9, Y5
+	ADDQ         $+1024, R10
 	ADDQ         $+64, DX
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
@@ -3062,6 +3298,10 @@ end41:
 loop42:
 	CMPQ         AX, $+4
 	JLT          end43
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	PREFETCHT1   128(R10)
+	PREFETCHT1   192(R10)
 	VMOVUPS      (DX), X6
 	VINSERTF128  $+1, (DI), Y6, Y6
 	VMOVUPS      (DX)(BX*1), X7
@@ -3142,6 +3382,7 @@ loop42:
 	VFMADD231PS  Y11, Y9, Y3
 	VBROADCASTSS 44(CX), Y12
 	VFMADD231PS  Y12, Y9, Y5
+	ADDQ         $+256, R10
 	ADDQ         $+16, DX
 	ADDQ         $+16, DI
 	ADDQ         $+16, R8
@@ -3151,10 +3392,10 @@ loop42:
 	JMP          loop42
 
 end43:
-	MOVQ   c+32(FP), AX
-	MOVQ   ldc+40(FP), CX
+	MOVQ   c+40(FP), AX
+	MOVQ   ldc+48(FP), CX
 	SHLQ   $+2, CX
-	MOVB   acc+48(FP), DL
+	MOVB   acc+56(FP), DL
 	TESTB  DL, DL
 	JZ     set44
 	MOVQ   AX, DX
@@ -3181,9 +3422,9 @@ set44:
 	VZEROUPPER
 	RET
 
-// func gemmAcross4x16AVX2(k int, a *float32, b *float32, ldb int, c *float32, ldc int, acc bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·gemmAcross4x16AVX2(SB), NOSPLIT, $0-49
+// func gemmAcross4x16AVX2(k int, a *float32, b *float32, ldb int, ahead *float32, c *float32, ldc int, acc bool)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·gemmAcross4x16AVX2(SB), NOSPLIT, $0-57
 	MOVQ  k+0(FP), AX
 	MOVQ  a+8(FP), CX
 	MOVQ  b+16(FP), DX
@@ -3201,10 +3442,15 @@ TEXT ·gemmAcross4x16AVX2(SB), NOSPLIT, $0-49
 	LEAQ  (DX)(BX*4), DI
 	LEAQ  (DI)(BX*4), R8
 	LEAQ  (R8)(BX*4), R9
+	MOVQ  ahead+32(FP), R10
 
 loop45:
 	CMPQ         AX, $+16
 	JLT          end46
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	PREFETCHT1   128(R10)
+	PREFETCHT1   192(R10)
 	VMOVUPS      (DX), X8
 	VINSERTF128  $+1, (DI), Y8, Y8
 	VMOVUPS      (DX)(BX*1), X9
@@ -3301,6 +3547,10 @@ loop45:
 	VFMADD231PS  Y14, Y11, Y5
 	VBROADCASTSS 60(CX), Y15
 	VFMADD231PS  Y15, Y11, Y7
+	PREFETCHT1   256(R10)
+	PREFETCHT1   320(R10)
+	PREFETCHT1   384(R10)
+	PREFETCHT1   448(R10)
 	VMOVUPS      16(DX), X8
 	VINSERTF128  $+1, 16(DI), Y8, Y8
 	VMOVUPS      16(DX)(BX*1), X9
@@ -3397,6 +3647,10 @@ loop45:
 	VFMADD231PS  Y14, Y11, Y5
 	VBROADCASTSS 124(CX), Y15
 	VFMADD231PS  Y15, Y11, Y7
+	PREFETCHT1   512(R10)
+	PREFETCHT1   576(R10)
+	PREFETCHT1   640(R10)
+	PREFETCHT1   704(R10)
 	VMOVUPS      32(DX), X8
 	VINSERTF128  $+1, 32(DI), Y8, Y8
 	VMOVUPS      32(DX)(BX*1), X9
@@ -3493,6 +3747,10 @@ loop45:
 	VFMADD231PS  Y14, Y11, Y5
 	VBROADCASTSS 188(CX), Y15
 	VFMADD231PS  Y15, Y11, Y7
+	PREFETCHT1   768(R10)
+	PREFETCHT1   832(R10)
+	PREFETCHT1   896(R10)
+	PREFETCHT1   960(R10)
 	VMOVUPS      48(DX), X8
 	VINSERTF128  $+1, 48(DI), Y8, Y8
 	VMOVUPS      48(DX)(BX*1), X9
@@ -3589,6 +3847,7 @@ loop45:
 	VFMADD231PS  Y14, Y11, Y5
 	VBROADCASTSS 252(CX), Y15
 	VFMADD231PS  Y15, Y11, Y7
+	ADDQ         $+1024, R10
 	ADDQ         $+64, DX
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
@@ -3601,6 +3860,10 @@ end46:
 loop47:
 	CMPQ         AX, $+4
 	JLT          end48
+	PREFETCHT1   (R10)
+	PREFETCHT1   64(R10)
+	PREFETCHT1   128(R10)
+	PREFETCHT1   192(R10)
 	VMOVUPS      (DX), X8
 	VINSERTF128  $+1, (DI), Y8, Y8
 	VMOVUPS      (DX)(BX*1), X9
@@ -3697,6 +3960,7 @@ loop47:
 	VFMADD231PS  Y14, Y11, Y5
 	VBROADCASTSS 60(CX), Y15
 	VFMADD231PS  Y15, Y11, Y7
+	ADDQ         $+256, R10
 	ADDQ         $+16, DX
 	ADDQ         $+16, DI
 	ADDQ         $+16, R8
@@ -3706,10 +3970,10 @@ loop47:
 	JMP          loop47
 
 end48:
-	MOVQ   c+32(FP), AX
-	MOVQ   ldc+40(FP), CX
+	MOVQ   c+40(FP), AX
+	MOVQ   ldc+48(FP), CX
 	SHLQ   $+2, CX
-	MOVB   acc+48(FP), DL
+	MOVB   acc+56(FP), DL
 	TESTB  DL, DL
 	JZ     set49
 	MOVQ   AX, DX

@@ -245,11 +245,12 @@ func (e *Engine) super(g *Gemm, b Batch, b0, count, m0, rows, k0, deep int) {
 	s.blocks = ceil(rows, maxRows)
 	s.cols = maxCols
 	many := tasksPerWorker * e.pool.N()
-	switch {
-	case e.pool.N() == 1:
+	if s.few(t) { // reading B is what takes time, so it had better be in long pieces
+		many = 2 * e.pool.N()
+		s.cols = max(maxCols, ceil(g.N, 4*many)/maxCols*maxCols)
+	}
+	if e.pool.N() == 1 {
 		many = 1
-	case s.few(t):
-		many = 2 * e.pool.N() // reading B is what takes time, so it had better be in long pieces
 	}
 	if s.tasks() < many {
 		s.cols = max(maxCols/2, t.cols)
@@ -376,7 +377,8 @@ func (e *Engine) multiply(worker, task int) {
 func (s *superBlock) few(t *tileTable) bool { return s.rows < len(t.across) }
 
 // fewRows computes n columns from j0 on of a product of few rows, of each first all sums and then the next, so that B is read
-// in the order in which it lies, as far as that goes.
+// in the order in which it lies, as far as that goes. Where rows of B run along k, those of the next columns are asked for
+// meanwhile, in just that order.
 func (e *Engine) fewRows(i, j0, n int, at [3]int, b []float32) {
 	s, t, g := &e.s, &e.k.tile, e.s.g
 	wide := t.wide[s.rows]
@@ -391,7 +393,12 @@ func (e *Engine) fewRows(i, j0, n int, at [3]int, b []float32) {
 			a, to := &e.a[s.packedAt(i, 0, k, depth)], &g.C[at[2]+s.m0*g.LDC+j]
 			switch row := at[1] + (s.k0+k)*g.LDB + j; {
 			case g.TransB && w == t.cols && depth%4 == 0:
-				t.across[s.rows](depth, a, &g.B[at[1]+j*g.LDB+s.k0+k], g.LDB, to, g.LDC, acc)
+				row = at[1] + j*g.LDB + s.k0 + k
+				ahead := row
+				if next := j + t.cols; next+t.cols <= j0+n && g.LDB == g.K && g.K == s.deep {
+					ahead = at[1] + next*g.LDB + k*t.cols
+				}
+				t.across[s.rows](depth, a, &g.B[row], g.LDB, &g.B[ahead], to, g.LDC, acc)
 			case g.TransB:
 				e.packB(b, g.B[at[1]:], j, w, s.k0+k, depth)
 				t.packed[s.rows](depth, a, &b[0], to, g.LDC, w, acc)

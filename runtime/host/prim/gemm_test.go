@@ -238,7 +238,7 @@ func TestGemmFewRows(t *testing.T) {
 		for _, layout := range []struct{ ta, tb bool }{{false, false}, {false, true}, {true, false}} {
 			for few := 1; few <= 5; few++ {
 				const m = 20
-				n, kk := 16+r.IntN(300), 4*(1+r.IntN(160))+r.IntN(2)*r.IntN(4)
+				n, kk := 16+r.IntN(300)+few%2*4000, 4*(1+r.IntN(160))+r.IntN(2)*r.IntN(4) // also in strips of more than maxCols
 				g := Gemm{M: m, N: n, K: kk, LDA: kk, LDB: n, LDC: n, TransA: layout.ta, TransB: layout.tb, Accumulate: r.IntN(2) > 0}
 				if g.TransA {
 					g.LDA = m

@@ -18,7 +18,7 @@ func avx512Tile() tileTable {
 			gemmPacking5x32AVX512, gemmPacking6x32AVX512, gemmPacking7x32AVX512, gemmPacking8x32AVX512,
 			gemmPacking9x32AVX512, gemmPacking10x32AVX512, gemmPacking11x32AVX512, gemmPacking12x32AVX512,
 			gemmPacking13x32AVX512, gemmPacking14x32AVX512},
-		across:    []fewKernel{nil, gemmAcross1x32AVX512, gemmAcross2x32AVX512, gemmAcross3x32AVX512, gemmAcross4x32AVX512},
+		across:    []acrossKernel{nil, gemmAcross1x32AVX512, gemmAcross2x32AVX512, gemmAcross3x32AVX512, gemmAcross4x32AVX512},
 		wide:      []wideKernel{{}, {128, gemmWide1x128AVX512}, {128, gemmWide2x128AVX512}, {128, gemmWide3x128AVX512}, {}},
 		transpose: transposeAVX512, copyA: copyPanels1AVX512, copyB: copyPanels2AVX512,
 	}
@@ -36,7 +36,7 @@ func avx2Tile() tileTable {
 		packing: []func(int, *float32, *float32, int, *float32, *float32, int, int, bool){nil,
 			gemmPacking1x16AVX2, gemmPacking2x16AVX2, gemmPacking3x16AVX2,
 			gemmPacking4x16AVX2, gemmPacking5x16AVX2, gemmPacking6x16AVX2},
-		across:    []fewKernel{nil, gemmAcross1x16AVX2, gemmAcross2x16AVX2, gemmAcross3x16AVX2, gemmAcross4x16AVX2},
+		across:    []acrossKernel{nil, gemmAcross1x16AVX2, gemmAcross2x16AVX2, gemmAcross3x16AVX2, gemmAcross4x16AVX2},
 		wide:      []wideKernel{{}, {64, gemmWide1x64AVX2}, {32, gemmWide2x32AVX2}, {32, gemmWide3x32AVX2}, {}},
 		transpose: transposeAVX2, copyA: copyPanels1AVX2, copyB: copyPanels2AVX2,
 	}

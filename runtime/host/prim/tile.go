@@ -3,6 +3,9 @@ package prim
 // A fewKernel multiplies a panel of few rows by some columns of B where they lie.
 type fewKernel func(k int, a, b *float32, ldb int, c *float32, ldc int, acc bool)
 
+// An acrossKernel is one that asks for as many bytes from ahead on as it reads of B, in that order.
+type acrossKernel func(k int, a, b *float32, ldb int, ahead, c *float32, ldc int, acc bool)
+
 // A wideKernel is one and its number of columns.
 type wideKernel struct {
 	cols int
@@ -30,7 +33,7 @@ type tileTable struct {
 
 	// across[r] and wide[r] do so on a packed A of few rows and B where it lies, stored b[j*ldb + p] for across, which takes cols
 	// columns and a k that 4 divides, and b[p*ldb + j] for wide, which takes more columns. There may be none.
-	across []fewKernel
+	across []acrossKernel
 	wide   []wideKernel
 
 	// transpose writes dst[p*ldd+i] = src[i*lds+p] for i < rows <= lanes and p < k.

@@ -1,5 +1,6 @@
 // RUN: bluc opt %s --pass-pipeline='builtin.module(bucket{size=64})' | FileCheck %s
 // RUN: bluc opt %s --pass-pipeline='builtin.module(bucket)' | FileCheck %s --check-prefix=ONE
+// RUN: bluc opt %s --pass-pipeline='builtin.module(bucket{size=16})' | FileCheck %s --check-prefix=GROWS
 // RUN: not bluc opt %s --pass-pipeline='builtin.module(bucket{size=many})' 2>&1 | FileCheck %s --check-prefix=SIZE
 
 // Gradients are computed from the last layer, %c, to the first, %a, and stored in the order of the layers. Buckets of 64
@@ -22,6 +23,13 @@
 // CHECK-NEXT:    %[[H:.*]] = blu.cast
 // CHECK-NEXT:    %[[T:.*]] = dtms.all_reduce %[[H]] {group = "world"} : (tensor<4xbf16>)
 // CHECK-NEXT:    func.return %[[S]], %[[R]]#3, %[[R]]#2, %[[R]]#1, %[[R]]#0, %[[T]]
+
+// Early buckets are larger: as large as what comes after them, the last not counted, and at most four times the size.
+
+// GROWS-LABEL: func.func @layers
+// GROWS:         = dtms.all_reduce %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {group
+// GROWS:         = dtms.all_reduce %{{[^,]*}}, %{{[^,]*}} {group
+// GROWS-COUNT-3: = dtms.all_reduce %{{[^,]*}} {group
 
 // ONE-LABEL: func.func @gradients
 // ONE:         %{{.*}}:5 = dtms.all_reduce
@@ -76,4 +84,23 @@ func.func @stored(%x: tensor<4xf32>, %y: tensor<2xf32>) -> (tensor<8xf32>, tenso
   %h = dtms.all_gather %e {group = "world", ranks = 2 : i64} : (tensor<2xf32>) -> tensor<2x2xf32>
   %s = blu.reshape %h : (tensor<2x2xf32>) -> tensor<4xf32>
   func.return %r, %s : (tensor<8xf32>, tensor<4xf32>) -> ()
+}
+func.func @layers(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %a = blu.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %b = blu.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+  %c = blu.exp %b : (tensor<4xf32>) -> tensor<4xf32>
+  %d = blu.exp %c : (tensor<4xf32>) -> tensor<4xf32>
+  %e = blu.exp %d : (tensor<4xf32>) -> tensor<4xf32>
+  %f = blu.exp %e : (tensor<4xf32>) -> tensor<4xf32>
+  %g = blu.exp %f : (tensor<4xf32>) -> tensor<4xf32>
+  %h = blu.exp %g : (tensor<4xf32>) -> tensor<4xf32>
+  %ra = dtms.all_reduce %a {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
+  %rb = dtms.all_reduce %b {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
+  %rc = dtms.all_reduce %c {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
+  %rd = dtms.all_reduce %d {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
+  %re = dtms.all_reduce %e {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
+  %rf = dtms.all_reduce %f {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
+  %rg = dtms.all_reduce %g {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
+  %rh = dtms.all_reduce %h {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %ra, %rb, %rc, %rd, %re, %rf, %rg, %rh : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> ()
 }

@@ -6,10 +6,10 @@
 // of the function that it implements and with what follows it.
 
 // CHECK:      ptx.kernel @linear attributes {
-// CHECK-SAME: launch.choices = [{choice = "wgmma bf16 tile=128x{{.*}} split={{.*}}", key = "product bf16 m=128 n=128 k=8192 a=k:8192 b=k:8192 writes=f32"}]
+// CHECK-SAME: launch.choices = [{choice = "wgmma bf16 tile={{.*}} split={{.*}}", key = "product bf16 m=128 n=128 k=8192 a=k:8192 b=k:8192 writes=f32"}]
 // CHECK:      exec.launch {{.*}}kernel = @linear}
 // CHECK:      ptx.kernel @linear.product.candidate1 attributes {
-// CHECK-SAME: launch.candidate = {choice = "wgmma bf16 tile=128x{{.*}}", key = "product bf16 m=128 n=128 k=8192 a=k:8192 b=k:8192 writes=f32", of = @linear}
+// CHECK-SAME: launch.candidate = {choice = "wgmma bf16 tile={{.*}}", key = "product bf16 m=128 n=128 k=8192 a=k:8192 b=k:8192 writes=f32", of = @linear}
 // CHECK-SAME: launch.reference = "linear"
 // CHECK-SAME: launch.then = @linear.product.candidate1.step2
 // CHECK:      ptx.kernel @linear.product.candidate2 attributes {

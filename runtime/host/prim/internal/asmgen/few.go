@@ -34,10 +34,10 @@ type fewKernel struct {
 	k, a, b reg.GPVirtual
 }
 
-func newFew(a *asm, t tileISA, name, doc string, rows, vectors int) *fewKernel {
+func newFew(a *asm, t tileISA, name, doc, args string, rows, vectors int) *fewKernel {
 	name = fmt.Sprintf("gemm%s%dx%d%s", name, rows, vectors*t.lanes, t.name)
 	a.fn(name, fmt.Sprintf("%s multiplies a %d x k panel by %d columns of B %s.", name, rows, vectors*t.lanes, doc),
-		"func(k int, a, b *float32, ldb int, c *float32, ldc int, acc bool)")
+		"func("+args+")")
 	f := &fewKernel{asm: a, t: t, rows: rows, vectors: vectors, k: a.load("k"), a: a.load("a"), b: a.load("b")}
 	for i := range rows * vectors {
 		f.zero(f.acc(i/vectors, i%vectors))
@@ -95,9 +95,12 @@ func (f *fewKernel) while(steps int, turn func()) {
 	f.Label(end)
 }
 
-// across transposes in registers: four steps of p at a time, for which four vectors take 4 numbers of each row.
+// across transposes in registers: four steps of p at a time, for which four vectors take 4 numbers of each row. It walks along so many
+// rows at once that the processor doesn't see where it goes: the lines of the rows that follow are asked for in the order of memory,
+// as many a turn as are read, so that they are in the second-level cache when their turn comes.
 func across(a *asm, t tileISA, rows int) {
-	f := newFew(a, t, "Across", "whose rows run along k, of which 4 divides the number", rows, 2)
+	f := newFew(a, t, "Across", "whose rows run along k, of which 4 divides the number",
+		"k int, a, b *float32, ldb int, ahead, c *float32, ldc int, acc bool", rows, 2)
 	x := &crossing{fewKernel: f, ldb: a.load("ldb"), ldb3: a.GP64()}
 	a.SHLQ(imm(2), x.ldb)
 	a.LEAQ(memIdx(x.ldb, x.ldb, 2, 0), x.ldb3)
@@ -115,11 +118,17 @@ func across(a *asm, t tileISA, rows int) {
 			x.lane = append(x.lane, k)
 		}
 	}
+	ahead := a.load("ahead")
 	for _, steps := range []int{16, 4} {
 		f.while(steps, func() {
+			lines := 2 * t.lanes * steps / 16
 			for s := 0; s < steps; s += 4 {
+				for l := lines * s / steps; l < lines*(s+4)/steps; l++ {
+					a.PREFETCHT1(mem(ahead, 64*l))
+				}
 				x.four(s)
 			}
+			a.ADDQ(operand.I32(int32(64*lines)), ahead)
 			for _, p := range x.row {
 				a.ADDQ(imm(4*steps), p)
 			}
@@ -205,7 +214,7 @@ func wideVectors(t tileISA, rows int) int {
 
 // wide goes along rows of B, so that it reads as many lines in turn as there are registers for.
 func wide(a *asm, t tileISA, rows int) {
-	f := newFew(a, t, "Wide", "whose rows run along them", rows, wideVectors(t, rows))
+	f := newFew(a, t, "Wide", "whose rows run along them", "k int, a, b *float32, ldb int, c *float32, ldc int, acc bool", rows, wideVectors(t, rows))
 	ldb := a.load("ldb")
 	a.SHLQ(imm(2), ldb)
 	f.while(1, func() {
