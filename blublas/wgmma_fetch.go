@@ -42,7 +42,8 @@ func (g Gemm) sources() []Read {
 	if e.Sources == nil || g.SplitK > 1 || len(g.Batch) > 0 || g.pointWidth() != 4 {
 		return nil
 	}
-	if e.Reads > 1 && g.rowsPerConsumer()*g.BN/128 > 128 { // beside so many accumulators there are no registers for addresses
+	// Beside more accumulators than those of 128 x 128 results there are no registers for addresses and much else.
+	if rows := g.rowsPerConsumer(); rows*g.BN > 128*128 && (e.Reads > 1 || e.Sums || e.Reads > 0 && rows > 128) {
 		return nil
 	}
 	return e.Sources(g.N)
