@@ -43,7 +43,7 @@ func (g Gemm) sources() []Read {
 		return nil
 	}
 	// Beside more accumulators than those of 128 x 128 results there are no registers for addresses and much else.
-	if rows := g.rowsPerConsumer(); rows*g.BN > 128*128 && (e.Reads > 1 || e.Sums || e.Reads > 0 && rows > 128) {
+	if rows := g.rowsPerConsumer(); rows*g.BN > 128*128 && (e.Reads > 1 || e.Sums || e.Reads > 0 && (rows > 128 || g.M%g.BM != 0)) {
 		return nil
 	}
 	return e.Sources(g.N)
