@@ -133,11 +133,14 @@ func (g Gemm) onWGMMA(bm, bn, stages int, pingpong bool) Gemm {
 	return g
 }
 
-// withRoom has a stage less if what the epilogue reads can be brought to shared memory then.
+// withRoom has a stage less if there isn't room for half of what the epilogue reads of a tile.
 func (g Gemm) withRoom() Gemm {
 	less := g
 	less.Stages--
-	if g.Unit != WGMMA || less.Stages < 2 || g.planWGMMA().fetching != nil || less.planWGMMA().fetching == nil {
+	if g.Unit != WGMMA || less.Stages < 2 || less.planWGMMA().fetching == nil {
+		return g
+	}
+	if f := g.planWGMMA().fetching; f != nil && 2*f.slots >= f.steps {
 		return g
 	}
 	return less

@@ -27,7 +27,9 @@ func (g Gemm) Cost(d Device) Cost {
 	switch {
 	case g.Unit != WGMMA || g.SplitK > 1 || g.Epilogue.Reads == 0:
 	case planes > 1:
-		epilogue *= 4 // what is read has come to the second-level cache meanwhile; not measured
+		epilogue *= 4 // not measured
+	case g.planWGMMA().fetching != nil: // by then what is read is there
+		epilogue *= 4
 	default:
 		epilogue *= 8 // waits for memory; 3 us for 128 x 256 of bfloat16 were measured, and 10 of float32 in a step of training, launch by launch
 		if g.rowsPerConsumer()*g.BN/128 > 128 {

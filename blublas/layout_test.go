@@ -77,34 +77,37 @@ func TestDescriptorBits(t *testing.T) {
 	require.Equal(t, uint64(0x240)|uint64(512)<<16|uint64(64)<<32|uint64(1)<<62, d.Bits())
 }
 
-// Staging holds every result of 16 rows and 64 columns once, and neither the lanes that write at one time nor those that
-// read share a bank. Pairs are written by half a warp at a time, fours read by a quarter.
+// Staging holds every result of 16 rows once, and neither the lanes that write at one time nor those that read share a bank. Pairs are
+// written by half a warp at a time, fours read by a quarter.
 func TestStaging(t *testing.T) {
-	seen := map[int]bool{}
-	for row := range 16 {
-		for col := range chunk {
-			at := staged(row, col)
-			require.False(t, seen[at])
-			require.Less(t, at, warpStaging)
-			seen[at] = true
-		}
-	}
-	conflictFree := func(lanes, words int, at func(lane int) int) {
-		banks := map[int]bool{}
-		for lane := range lanes {
-			for w := range words {
-				bank := at(lane)/4%32 + w
-				require.False(t, banks[bank], "lane %d", lane)
-				banks[bank] = true
+	for _, s := range []staging{{32}, {64}} {
+		seen := map[int]bool{}
+		for row := range 16 {
+			for col := range s.columns {
+				at := s.at(row, col)
+				require.False(t, seen[at])
+				require.Less(t, at, s.bytes())
+				seen[at] = true
 			}
 		}
-	}
-	for j := range 8 {
-		for half := range 2 {
-			conflictFree(16, 2, func(lane int) int { return staged(4*half+lane/4, 8*j+2*(lane%4)) })
+		conflictFree := func(lanes, words int, at func(lane int) int) {
+			banks := map[int]bool{}
+			for lane := range lanes {
+				for w := range words {
+					bank := at(lane)/4%32 + w
+					require.False(t, banks[bank], "lane %d", lane)
+					banks[bank] = true
+				}
+			}
 		}
-	}
-	for quarter := range 4 {
-		conflictFree(8, 4, func(lane int) int { lane += 8 * quarter; return staged(lane/16, 4*(lane%16)) })
+		for j := range s.columns / 8 {
+			for half := range 2 {
+				conflictFree(16, 2, func(lane int) int { return s.at(4*half+lane/4, 8*j+2*(lane%4)) })
+			}
+		}
+		across := s.columns / 4
+		for quarter := range 4 {
+			conflictFree(8, 4, func(lane int) int { lane += 8 * quarter; return s.at(lane/across, 4*(lane%across)) })
+		}
 	}
 }

@@ -48,7 +48,7 @@ func (g Gemm) planWGMMA() *wgmma {
 	w.a = tile{rows: g.BM, depth: g.BK, size: w.size, mnMajor: g.A.MNMajor}
 	w.bt = tile{rows: g.BN, depth: g.BK, size: w.size, mnMajor: g.B.MNMajor}
 	w.stageBytes = w.planes * (w.a.bytes() + w.bt.bytes())
-	stages, staging, barriers := g.Stages*w.stageBytes, 4*g.Consumers*warpStaging, 8*(2*g.Stages+3)
+	stages, staging, barriers := g.Stages*w.stageBytes, 4*g.Consumers*g.staged().bytes(), 8*(2*g.Stages+3)
 	w.staging = stages
 	if w.fetching = g.planFetching(stages, staging+barriers); w.fetching != nil {
 		w.staging = w.fetching.end

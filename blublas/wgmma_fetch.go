@@ -8,13 +8,14 @@ import (
 )
 
 // fetching brings what an epilogue reads to shared memory while its tile is multiplied. A warp of the producer has the copy engine
-// fill a ring of slots in the order in which consumers store: a slot holds 64 columns of 64 rows of each consumer that shares a tile.
+// fill a ring of slots in the order in which consumers store: a slot holds what they stage at once, of 64 rows of each consumer that shares a tile.
 // What consumers loaded themselves would arrive after all the stages that are on their way.
 //
 // In a slot a matrix is boxes of 64 rows of 128 bytes, a vector rows of 128 bytes, both under the swizzle. Vectors' slots lie
 // apart, for those of matrices are multiples of 1024 bytes.
 type fetching struct {
 	reads    []Read
+	columns  int   // that a slot has
 	offsets  []int // of each in its slot
 	sharers  int   // consumers that share a slot
 	slots    int
@@ -35,31 +36,35 @@ const boxBytes = 64 * rowBytes
 // vector reports whether all rows share what is read.
 func (r Read) vector() bool { return r.Row == 0 }
 
-// boxes is how many boxes hold 64 columns.
-func (r Read) boxes() int { return chunk * r.Col / rowBytes }
-
-// planFetching lays out slots from a place in shared memory on, as many as fit beside other bytes or as a tile reads; nil where
-// nothing is read, or it can't be brought.
-func (g Gemm) planFetching(start, others int) *fetching {
+// sources lists what the copy engine brings where there is room for it.
+func (g Gemm) sources() []Read {
 	e := g.Epilogue
 	if e.Sources == nil || g.SplitK > 1 || len(g.Batch) > 0 || g.pointWidth() != 4 {
 		return nil
 	}
-	if e.Reads > 1 && g.rowsPerConsumer()*g.BN/128 > 128 { // beside so many accumulators there are no registers for addresses
+	// Beside more accumulators than those of 128 x 128 results there are no registers for addresses and much else.
+	if rows := g.rowsPerConsumer(); rows*g.BN > 128*128 && (e.Reads > 1 || e.Sums || e.Reads > 0 && (rows > 128 || g.M%g.BM != 0)) {
 		return nil
 	}
-	f := &fetching{reads: e.Sources(g.N), sharers: g.Consumers, steps: g.rowsPerConsumer() / 64 * (g.BN / chunk)}
+	return e.Sources(g.N)
+}
+
+// planFetching lays out slots from a place in shared memory on, as many as fit beside other bytes or as a tile reads; nil where
+// nothing is read, or it can't be brought.
+func (g Gemm) planFetching(start, others int) *fetching {
+	columns := g.staged().columns
+	f := &fetching{reads: g.sources(), columns: columns, sharers: g.Consumers, steps: g.rowsPerConsumer() / 64 * (g.BN / columns)}
 	if g.Pingpong {
 		f.sharers = 1
 	}
 	for _, r := range f.reads {
 		if r.vector() {
 			f.offsets = append(f.offsets, f.vectors)
-			f.vectors += r.boxes() * rowBytes
+			f.vectors += f.boxes(r) * rowBytes
 			continue
 		}
 		f.offsets = append(f.offsets, f.share)
-		f.share += r.boxes() * boxBytes
+		f.share += f.boxes(r) * boxBytes
 	}
 	f.matrices = f.sharers * f.share
 	const barrier = 8
@@ -74,6 +79,9 @@ func (g Gemm) planFetching(start, others int) *fetching {
 	f.end = f.start[1] + f.slots*f.vectors
 	return f
 }
+
+// boxes is how many boxes hold a slot's columns.
+func (f *fetching) boxes(r Read) int { return f.columns * r.Col / rowBytes }
 
 func (f *fetching) full() int      { return f.barriers }
 func (f *fetching) empty() int     { return f.barriers + 8*f.slots }
@@ -128,13 +136,14 @@ func (f *fetching) produce(w *wgmma) {
 // fill has a slot filled with what step i of a tile reads.
 func (f *fetching) fill(w *wgmma, at place, i, slot, full *ir.Value) {
 	b := w.b
-	block := b.DivI(i, w.BN/chunk)
+	across := w.BN / f.columns
+	block := b.DivI(i, across)
 	row := b.Add(at.row, b.MulI(block, 64))
-	col := b.Add(at.col, b.MulI(b.Sub(i, b.MulI(block, w.BN/chunk)), chunk))
+	col := b.Add(at.col, b.MulI(b.Sub(i, b.MulI(block, across)), f.columns))
 	matrices := b.AddI(b.Add(w.base, b.MulI(slot, f.matrices)), f.start[0])
 	vectors := b.AddI(b.Add(w.base, b.MulI(slot, f.vectors)), f.start[1])
 	for n, r := range f.reads {
-		for box := range r.boxes() {
+		for box := range f.boxes(r) {
 			col := b.AddI(col, box*rowBytes/r.Col)
 			if r.vector() {
 				b.TMALoad(f.maps[n], b.AddI(vectors, f.offsets[n]+box*rowBytes), full, nil, col, b.I32(0))
@@ -209,9 +218,8 @@ func swizzled(b *ptx.Builder, at *ir.Value) *ir.Value {
 	return b.Binary(ptx.Xor, at, b.Binary(ptx.And, b.Binary(ptx.Shr, at, b.I32(3)), b.I32(0x70)))
 }
 
-// lane is where the lane's part of its first row is, from the start of the warp's rows on, which are 16 of a box. Lanes' first rows are
-// two, and rows of points are an even number of rows apart: the 16-byte column of one is that of the first, exclusive-ored with the
-// distance.
+// lane is where the lane's part of its first row is, from the start of the warp's rows on, which are 16 of a box. Points are as many
+// rows apart as lanes cover at once, a power of two, so the 16-byte column of one is that of the first, exclusive-ored with the distance.
 func (r *reader) lane(size int) *ir.Value {
 	b := r.b
 	if r.lanes[size] == nil {

@@ -5,29 +5,41 @@ import (
 	"blutrain/ir"
 )
 
-// A warp stages 16 rows of 64 results. Their 16-byte columns are exclusive-ored with the row, see staged, so that the
-// lanes that write and those that read at one time are in different banks.
-const (
-	chunk       = 64
-	stagedPitch = chunk * 4
-	warpStaging = 16 * stagedPitch
-)
+// staging is where a warp has 16 rows of results at a time, in whole rows: 64 columns, or 32. Their 16-byte columns are exclusive-ored
+// with the row so that the lanes that write and those that read at one time are in different banks.
+type staging struct{ columns int }
 
-// staged is where the result at (row, col) is staged.
-func staged(row, col int) int { return row*stagedPitch + (col/4^2*(row&3))*16 + col%4*4 }
+func (s staging) pitch() int { return 4 * s.columns }
+func (s staging) bytes() int { return 16 * s.pitch() }
 
-// store takes the results from the accumulators' layout to whole rows through shared memory, a warp's 16 rows and 64
+// at is where the result at (row, col) is.
+func (s staging) at(row, col int) int { return row*s.pitch() + (col/4^2*(row&3))*16 + col%4*4 }
+
+// staged is how a kernel stages its results: so many columns as a box of float32 has where all that the copy engine brings for them is
+// that.
+func (g Gemm) staged() staging {
+	matrix, narrow := false, false
+	for _, r := range g.sources() {
+		matrix, narrow = matrix || !r.vector(), narrow || r.Col < 4
+	}
+	if matrix && !narrow {
+		return staging{32}
+	}
+	return staging{64}
+}
+
+// store takes the results from the accumulators' layout to whole rows through shared memory, a warp's 16 rows and some
 // columns at a time, and hands them to the epilogue, which reads its sources through `near` where that isn't nil.
 func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value, near *reader) {
 	b := w.b
 	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
-	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(w.warp, -4), warpStaging))
+	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(w.warp, -4), w.staged().bytes()))
 	laneRow, laneCol := w.lanePoint()
 	write, read := w.stagingWrites(mine), w.stagingReads(mine, laneRow, laneCol)
 	for m, v := range acc {
 		first := b.Add(b.Add(at.row, row), b.AddI(b.MulI(inGroup, 16), 64*m))
 		p := newPart(b, b.Add(first, laneRow), b.Add(at.col, laneCol), w.M, w.N, w.pointWidth(), w.epilogue).in(at)
-		for c := 0; c < w.BN; c += chunk {
+		for c := 0; c < w.BN; c += w.staged().columns {
 			w.storeChunk(p, near, c, func() { w.stage(write, v, c) }, read)
 		}
 		if w.Epilogue.Sums && w.SplitK == 1 {
@@ -37,7 +49,7 @@ func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value, near *
 }
 
 // perRow is how many lanes read a row of what is staged.
-func (g Gemm) perRow() int { return min(chunk/g.pointWidth(), 32) }
+func (g Gemm) perRow() int { return min(g.staged().columns/g.pointWidth(), 32) }
 
 // lanePoint is where a lane's first point is in what is staged.
 func (w *wgmma) lanePoint() (row, col *ir.Value) {
@@ -45,7 +57,7 @@ func (w *wgmma) lanePoint() (row, col *ir.Value) {
 	return b.DivI(w.lane, w.perRow()), b.MulI(b.Binary(ptx.And, w.lane, b.I32(w.perRow()-1)), w.pointWidth())
 }
 
-// storeChunk hands a warp's 16 rows and 64 columns from column c on to the epilogue.
+// storeChunk hands what a warp stages at once, from column c on, to the epilogue.
 func (w *wgmma) storeChunk(p *part, near *reader, c int, stage func(), read func(dRow int) *ir.Value) {
 	b := w.b
 	e := w.Epilogue
@@ -71,7 +83,7 @@ func (w *wgmma) storeChunk(p *part, near *reader, c int, stage func(), read func
 		if i%ahead == 0 && (i > 0 || near != nil) {
 			fetch(i)
 		}
-		x := b.Load(read(pt.dRow), b.Ctx.F32(), p.width, ptx.Access{Space: "shared", Offset: pt.dRow*stagedPitch + (pt.dCol-c)*4})
+		x := b.Load(read(pt.dRow), b.Ctx.F32(), p.width, ptx.Access{Space: "shared", Offset: pt.dRow*w.staged().pitch() + (pt.dCol-c)*4})
 		e.Apply(pt, b.Scalars(x))
 	}
 }
@@ -101,7 +113,7 @@ func (g Gemm) pointWidth() int {
 func (w *wgmma) stagingWrites(mine *ir.Value) [4]*ir.Value {
 	b := w.b
 	row, pair := b.DivI(w.lane, 4), b.Binary(ptx.And, w.lane, b.I32(3))
-	start := b.Add(b.Add(mine, b.MulI(row, stagedPitch)), b.Add(b.MulI(b.DivI(pair, 2), 16), b.MulI(b.Binary(ptx.And, pair, b.I32(1)), 8)))
+	start := b.Add(b.Add(mine, b.MulI(row, w.staged().pitch())), b.Add(b.MulI(b.DivI(pair, 2), 16), b.MulI(b.Binary(ptx.And, pair, b.I32(1)), 8)))
 	var at [4]*ir.Value
 	for j := range at {
 		at[j] = b.Add(start, b.MulI(b.Binary(ptx.Xor, b.Binary(ptx.And, row, b.I32(3)), b.I32(j)), 32))
@@ -112,7 +124,7 @@ func (w *wgmma) stagingWrites(mine *ir.Value) [4]*ir.Value {
 // stagingReads gives where a lane reads its first point, for rows that are `dRow` further but for a multiple of 4.
 func (w *wgmma) stagingReads(mine, laneRow, laneCol *ir.Value) func(dRow int) *ir.Value {
 	b := w.b
-	start := b.Add(b.Add(mine, b.MulI(laneRow, stagedPitch)), b.MulI(b.Binary(ptx.And, laneCol, b.I32(3)), 4))
+	start := b.Add(b.Add(mine, b.MulI(laneRow, w.staged().pitch())), b.MulI(b.Binary(ptx.And, laneCol, b.I32(3)), 4))
 	at := map[int]*ir.Value{}
 	return func(dRow int) *ir.Value {
 		if at[dRow&3] == nil {
@@ -123,15 +135,15 @@ func (w *wgmma) stagingReads(mine, laneRow, laneCol *ir.Value) func(dRow int) *i
 	}
 }
 
-// stage writes a warp's 16 x 64 results from column c on to its staging.
+// stage writes a warp's 16 rows of results from column c on to its staging.
 func (w *wgmma) stage(write [4]*ir.Value, acc *ir.Value, c int) {
 	b := w.b
 	b.Do(ptx.WarpSync, nil) // what was there has been read
-	for j := range chunk / 8 {
+	for j := range w.staged().columns / 8 {
 		for half := range 2 {
 			i := 4*(c/8+j) + 2*half
 			pair := b.Vector(b.Extract(acc, i), b.Extract(acc, i+1))
-			b.Store(write[j%4], pair, ptx.Access{Space: "shared", Offset: half*8*stagedPitch + j/4*128})
+			b.Store(write[j%4], pair, ptx.Access{Space: "shared", Offset: half*8*w.staged().pitch() + j/4*128})
 		}
 	}
 	b.Do(ptx.WarpSync, nil)
@@ -144,7 +156,7 @@ func (w *wgmma) points(p *part, c, perRow int) []*Point {
 	rows := 32 / perRow // that a warp covers at once
 	var inColumns []*ir.Value
 	cols := []int{c}
-	if p.width == 1 {
+	if p.width == 1 && w.staged().columns > 32 {
 		cols = []int{c, c + 32}
 	}
 	edgeM, edgeN := w.M%(w.BM*w.Cluster) != 0, w.N%w.BN != 0
@@ -186,7 +198,7 @@ func (w *wgmma) finishSums(p *part, consumer, inGroup, mine, block, col *ir.Valu
 	b := w.b
 	id := b.AddI(consumer, 1)
 	thread := b.Add(b.MulI(inGroup, 32), w.lane)
-	first := b.Add(b.Sub(mine, b.MulI(inGroup, warpStaging)), b.MulI(thread, 4))
+	first := b.Add(b.Sub(mine, b.MulI(inGroup, w.staged().bytes())), b.MulI(thread, 4))
 	inRows := b.Compare("lo", b.MulI(block, 64), b.I32(w.M))
 	for param := range w.epilogue {
 		if !w.sumWarp(p, param, mine) {
@@ -201,7 +213,7 @@ func (w *wgmma) finishSums(p *part, consumer, inGroup, mine, block, col *ir.Valu
 			}
 			total := b.Load(first, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: 4 * c})
 			for i := 1; i < 4; i++ {
-				total = b.Binary(ptx.Add, total, b.Load(first, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: 4*c + i*warpStaging}))
+				total = b.Binary(ptx.Add, total, b.Load(first, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: 4*c + i*w.staged().bytes()}))
 			}
 			b.Store(to, total, ptx.Access{Space: "global", Offset: 4 * c, If: in})
 		}
@@ -229,11 +241,13 @@ func (w *wgmma) sumWarp(p *part, param int, mine *ir.Value) bool {
 			b.Store(b.Add(mine, b.MulI(w.lane, 4)), sums[0], ptx.Access{Space: "shared", Offset: 4 * c})
 			continue
 		}
-		for i, s := range sums {
-			sums[i] = b.Binary(ptx.Add, s, b.Do(ptx.Shuffle, []*ir.Value{s, b.I32(16)}, "mode", "bfly").Result(0))
+		for i := range sums {
+			for d := w.perRow(); d < 32; d *= 2 {
+				sums[i] = b.Binary(ptx.Add, sums[i], b.Do(ptx.Shuffle, []*ir.Value{sums[i], b.I32(d)}, "mode", "bfly").Result(0))
+			}
 		}
-		at := b.Add(mine, b.MulI(b.Binary(ptx.And, w.lane, b.I32(15)), 16))
-		b.Store(at, b.Vector(sums...), ptx.Access{Space: "shared", Offset: 4 * c, If: b.Compare("lo", w.lane, b.I32(16))})
+		at := b.Add(mine, b.MulI(b.Binary(ptx.And, w.lane, b.I32(w.perRow()-1)), 16))
+		b.Store(at, b.Vector(sums...), ptx.Access{Space: "shared", Offset: 4 * c, If: b.Compare("lo", w.lane, b.I32(w.perRow()))})
 	}
 	return any
 }

@@ -43,6 +43,7 @@ type scatter struct {
 	column       *ir.Value   // the first of all
 	list         *ir.Value   // shared memory: what is written down
 	counts       *ir.Value   // the warps' numbers of entries
+	looksAt      *ir.Value   // position in the chunk of the indices that a lane looks at
 	picked       *ir.Value   // for each warp, positions of up to 32 rows that come to its own
 	errorsAt     int
 }
@@ -160,44 +161,71 @@ func (s *scatter) read(r *reference, row, when *ir.Value) (xs []*ir.Value) {
 	return xs
 }
 
-// write writes down which of a chunk's indices name rows of the range, and gives their number. A thread looks at several
-// that follow each other, twice: where it writes is the number of those that threads before it have found.
+// write writes down which of a chunk's indices name rows of the range, and gives their number. A warp has indices that follow
+// each other, of which its lanes look at 4 each at a time, twice: where they write is the number of those before.
 func (s *scatter) write(at *ir.Value) (total *ir.Value) {
-	l, b := s.l, s.l.b
-	mine := b.MulI(b.Special("tid.x"), scatterEach)
-	count := s.look(at, mine, b.I32(0), func(_, _, own, count *ir.Value) *ir.Value {
-		return b.Add(count, b.Select(own, b.I32(1), b.I32(0)))
-	}, true)
-	before, total := s.before(count)
-	s.look(at, mine, b.Add(s.list, b.MulI(before, 4)), func(position, row, own, to *ir.Value) *ir.Value {
-		b.Store(to, b.Add(b.MulI(position, scatterRows), row), ptx.Access{Space: "shared", If: own})
-		return b.Add(to, b.Select(own, b.I32(4), b.I32(0)))
-	}, false)
-	l.sync()
+	b := s.l.b
+	found := s.look(at, b.I32(0), true, func(four []*ir.Value, count *ir.Value) *ir.Value {
+		return b.Add(count, s.count(four))
+	})
+	before, total := s.before(found)
+	s.look(at, before, false, func(four []*ir.Value, before *ir.Value) *ir.Value {
+		count := s.count(four)
+		upTo := s.scan(count)
+		to := b.Add(s.list, b.MulI(b.Add(before, b.Sub(upTo, count)), 4))
+		for k, v := range four {
+			row, own := s.own(v)
+			b.Store(to, b.Add(b.MulI(b.AddI(s.looksAt, k), scatterRows), row), ptx.Access{Space: "shared", If: own})
+			to = b.Add(to, b.Select(own, b.I32(4), b.I32(0)))
+		}
+		return b.Add(before, s.shuffle(upTo, b.I32(31), "idx"))
+	})
+	s.l.sync()
 	return total
 }
 
-// look goes over a thread's indices of a chunk and calls f for each: with its position in the chunk, the row of the range that
-// it names, whether it names one, and what f gave before. The first of those that name no row of the table is recorded, if it
-// is to be, by the blocks of the table's first rows.
-func (s *scatter) look(at, mine, x *ir.Value, f func(position, row, own, x *ir.Value) *ir.Value, record bool) *ir.Value {
+// own is the row of the range that an index names, and whether it names one.
+func (s *scatter) own(index *ir.Value) (row, is *ir.Value) {
+	row = s.l.b.Sub(index, s.first)
+	return row, s.l.b.Compare("lo", row, s.limit)
+}
+
+// count is how many of some indices name rows of the range.
+func (s *scatter) count(indices []*ir.Value) *ir.Value {
 	b := s.l.b
-	return b.For(b.I32(0), b.I32(scatterEach), b.I32(scatterLooks), true, []*ir.Value{x}, func(k *ir.Value, xs []*ir.Value) []*ir.Value {
+	n := b.I32(0)
+	for _, v := range indices {
+		_, own := s.own(v)
+		n = b.Add(n, b.Select(own, b.I32(1), b.I32(0)))
+	}
+	return n
+}
+
+// look goes over a warp's indices of a chunk and calls f for each 4 of a lane, at position looksAt of the chunk and behind it,
+// with what f gave before. The first of those that name no row of the table is recorded, if it is to be, by the blocks of the
+// table's first rows.
+func (s *scatter) look(at, x *ir.Value, record bool, f func(four []*ir.Value, x *ir.Value) *ir.Value) *ir.Value {
+	b := s.l.b
+	mine := b.Add(b.MulI(s.warp, 32*scatterEach), b.MulI(s.lane, 4))
+	return b.For(b.I32(0), b.I32(32*scatterEach), b.I32(32*scatterLooks), true, []*ir.Value{x}, func(k *ir.Value, xs []*ir.Value) []*ir.Value {
 		first := b.Add(mine, k)
-		values := s.indices(b.Add(at, first))
-		if record {
-			s.check(b.Add(at, first), values)
+		var fours [][]*ir.Value
+		for n := 0; n < scatterLooks; n += 4 {
+			fours = append(fours, s.indices(b.AddI(b.Add(at, first), 32*n)))
 		}
 		x := xs[0]
-		for i, v := range values {
-			row := b.Sub(v, s.first)
-			x = f(b.AddI(first, i), row, b.Compare("lo", row, s.limit), x)
+		for n, four := range fours {
+			s.looksAt = b.AddI(first, 32*4*n)
+			if record {
+				s.check(b.Add(at, s.looksAt), four)
+			}
+			x = f(four, x)
 		}
 		return []*ir.Value{x}
 	})[0]
 }
 
-// indices reads some from a position on, 4 at a time where they lie so; -1 stands for those that are not there.
+// indices reads 4 from a position on, at once where they lie so; -1 stands for those that are not there.
 func (s *scatter) indices(position *ir.Value) (values []*ir.Value) {
 	l, b := s.l, s.l.b
 	n, stride, each := int(s.x.shape[0]), int(s.idx.strides[0]*4), 1
@@ -205,7 +233,7 @@ func (s *scatter) indices(position *ir.Value) (values []*ir.Value) {
 		each = 4
 	}
 	from := b.MulWide(position, stride, l.base(s.idx))
-	for k := 0; k < scatterLooks; k += each {
+	for k := 0; k < 4; k += each {
 		there := s.isThere(position, k)
 		for _, v := range b.Scalars(b.Load(from, l.c.I32(), each, ptx.Access{Space: "global", Offset: k * stride, If: there})) {
 			values = append(values, l.choose(there, v, b.I32(-1)))
@@ -234,18 +262,16 @@ func (s *scatter) check(position *ir.Value, values []*ir.Value) {
 	}, nil)
 }
 
-// before adds up the counts of the threads before this one, and of all.
+// before adds up the counts of the warps before this one, and of all.
 func (s *scatter) before(count *ir.Value) (before, total *ir.Value) {
 	l, b := s.l, s.l.b
-	upTo := s.scan(count)
-	b.Store(b.Add(s.counts, b.MulI(s.warp, 4)), upTo, ptx.Access{Space: "shared", If: b.Compare("eq", s.lane, b.I32(31))})
+	b.Store(b.Add(s.counts, b.MulI(s.warp, 4)), s.scan(count), ptx.Access{Space: "shared", If: b.Compare("eq", s.lane, b.I32(31))})
 	l.sync()
 	isWarp := b.Compare("lt", s.lane, b.I32(scatterWarps))
 	ofWarp := b.Load(b.Add(s.counts, b.MulI(s.lane, 4)), l.c.I32(), 1, ptx.Access{Space: "shared", If: isWarp})
 	upToWarp := s.scan(ofWarp)
 	total = s.shuffle(upToWarp, b.I32(31), "idx")
-	before = s.shuffle(b.Sub(upToWarp, ofWarp), s.warp, "idx")
-	return b.Add(before, b.Sub(upTo, count)), total
+	return s.shuffle(b.Sub(upToWarp, ofWarp), s.warp, "idx"), total
 }
 
 // scan adds up a number over the lanes up to each.
