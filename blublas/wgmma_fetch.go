@@ -235,6 +235,7 @@ func (r *reader) lane(size int) *ir.Value {
 // release says that the warp has read its slot, and goes on to the next.
 func (r *reader) release(lane *ir.Value) {
 	b := r.b
+	b.Do(ptx.Fence, nil, "kind", "async") // the copy engine's next writes come after these reads: without it an H200 gave wrong elements
 	b.Do(ptx.WarpSync, nil)
 	b.Do(ptx.BarrierArrive, []*ir.Value{b.Add(r.base, b.MulI(r.slot, 8)), b.Compare("eq", lane, b.I32(0))}, "offset", r.empty())
 	r.slot, r.parity = r.next(b, r.slot, r.parity, 1)
