@@ -294,10 +294,16 @@ func (w *groups) release(k barrier, s slot) {
 	b.Do(ptx.BarrierArrive, []*ir.Value{b.Add(w.shared, b.MulI(s.index, 8)), b.Compare("eq", w.lane, b.I32(0))}, "offset", w.at(k))
 }
 
+// readAll puts a warp's reads of rows before the copy engine's next writes to them.
+func (w *groups) readAll() {
+	w.b.Do(ptx.Fence, nil, "kind", "async")
+	w.b.Do(ptx.WarpSync, nil)
+}
+
 // releaseHeld gives back rows that are in registers now, all lanes' reads before it.
 func (w *groups) releaseHeld(rows slot) {
 	if w.Block.Held {
-		w.b.Do(ptx.WarpSync, nil)
+		w.readAll()
 		w.release(rowsEmpty, rows)
 	}
 }
@@ -305,7 +311,7 @@ func (w *groups) releaseHeld(rows slot) {
 // releaseRows gives back rows that products read where they are.
 func (w *groups) releaseRows(rows slot) {
 	if w.Block.HeldPart {
-		w.b.Do(ptx.WarpSync, nil)
+		w.readAll()
 	}
 	if !w.Block.Held {
 		w.release(rowsEmpty, rows)
