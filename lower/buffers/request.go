@@ -115,7 +115,7 @@ func (f *function) handsOver(from, to tenant) bool {
 			continue
 		}
 		at++
-		if p := f.placeIn(o, from); p == nil || !p.same(to.place) || !share.Allowed(kernel, i, launch.NumOperands()+to.values[0].Index()) {
+		if p := placeIn(o, from); p == nil || !p.same(to.place) || !share.Allowed(kernel, i, launch.NumOperands()+to.values[0].Index()) {
 			return false
 		}
 	}
@@ -123,33 +123,29 @@ func (f *function) handsOver(from, to tenant) bool {
 }
 
 // placeIn is the place that views of a tenant's value make of its place, or nil.
-func (f *function) placeIn(v *ir.Value, t tenant) *place {
-	if v == t.values[0] {
-		return t.place
-	}
-	if v.Op() == nil || !isView(v.Op()) {
+func placeIn(v *ir.Value, t tenant) *place {
+	return alongViews(v, func(v *ir.Value) *place {
+		if v == t.values[0] {
+			return t.place
+		}
 		return nil
-	}
-	p := f.placeIn(v.Op().Operand(0), t)
-	if p == nil {
-		return nil
-	}
-	q, ok := viewOf(v.Op(), p)
-	if !ok {
-		return nil
-	}
-	return q
+	})
 }
 
 // throughViews is the place of a value that views make of one that is placed, or nil.
 func (f *function) throughViews(v *ir.Value) *place {
-	if p := f.places[v]; p != nil {
+	return alongViews(v, func(v *ir.Value) *place { return f.places[v] })
+}
+
+// alongViews is the place that views make of the first value they look at whose place is known, or nil.
+func alongViews(v *ir.Value, known func(*ir.Value) *place) *place {
+	if p := known(v); p != nil {
 		return p
 	}
 	if v.Op() == nil || !isView(v.Op()) {
 		return nil
 	}
-	p := f.throughViews(v.Op().Operand(0))
+	p := alongViews(v.Op().Operand(0), known)
 	if p == nil {
 		return nil
 	}

@@ -284,13 +284,9 @@ func (l *list) refer(c *ir.Context, module *ir.Op, name string) error {
 	var ins, outs []ir.Type
 	var functions []*ir.Op
 	for _, k := range l.kernels {
-		called := ir.SymName(k.kernel)
-		if s, ok := k.kernel.Attr("tile.reference").(*ir.StringAttr); ok {
-			called = s.Value
-		}
-		f := ir.LookupSymbol(reference, called)
+		f := functionOf(reference, k.kernel)
 		if f == nil {
-			return k.kernel.Errorf("no function %s says what the kernel does", called)
+			return k.kernel.Errorf("no function says what kernel %s does", ir.SymName(k.kernel))
 		}
 		t := f.Attr("function_type").(*ir.TypeAttr).Type.(*ir.FunctionType)
 		for range k.launches {

@@ -95,14 +95,7 @@ func (p *pointwise) follow(v *ir.Value, at map[*ir.Value]int) bool {
 // isDense reports whether a tensor is row-major without gaps.
 func isDense(t *ir.MemRefType) bool {
 	strides, _ := mem.Layout(t)
-	n := int64(1)
-	for i := len(strides) - 1; i >= 0; i-- {
-		if strides[i] != n {
-			return false
-		}
-		n *= t.Shape[i]
-	}
-	return true
+	return dense(t.Shape, strides)
 }
 
 // name tells functions apart.
@@ -124,14 +117,7 @@ func (p *pointwise) function(m *match) *blublas.Function {
 		m.l.b = b
 		env := map[*ir.Value][]*ir.Value{p.from: {x}}
 		for _, op := range p.ops {
-			switch {
-			case op.Is(tile.Constant):
-				env[op.Result(0)] = []*ir.Value{m.l.number(op.Result(0).Elem(), op.Attrs().FloatOr("value", 0))}
-			case op.Is(tile.Broadcast):
-				env[op.Result(0)] = env[op.Operand(0)]
-			default:
-				env[op.Result(0)] = m.elementwise(op, env)
-			}
+			env[op.Result(0)] = m.compute(op, env)
 		}
 		return env[p.to][0]
 	}}

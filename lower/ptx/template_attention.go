@@ -186,11 +186,7 @@ func implements(kernel *ir.Op) *ir.Op {
 	if references == nil {
 		return nil
 	}
-	name := ir.SymName(kernel)
-	if r := kernel.Attrs().Str("tile.reference"); r != "" {
-		name = r
-	}
-	f := ir.LookupSymbol(references, name)
+	f := functionOf(references, kernel)
 	if f == nil || !f.Is(fn.Func) || f.Body() == nil {
 		return nil
 	}

@@ -24,15 +24,22 @@ func (m *match) apply(p *blublas.Point, acc []*ir.Value) {
 		case op.Is(tile.Store) && op.Operand(0).DefinedBy(tile.Reduce):
 		case op.Is(tile.Store):
 			m.store(p, op, env[op.Operand(0)])
-		case op.Is(tile.Constant):
-			env[op.Result(0)] = []*ir.Value{m.l.number(op.Result(0).Elem(), op.Attrs().FloatOr("value", 0))}
-		case op.Is(tile.Broadcast):
-			env[op.Result(0)] = env[op.Operand(0)]
 		default:
-			env[op.Result(0)] = m.elementwise(op, env)
+			env[op.Result(0)] = m.compute(op, env)
 		}
 	}
 	p.B.At(loc)
+}
+
+// compute gives a point's elements of what is neither read nor stored.
+func (m *match) compute(op *ir.Op, env map[*ir.Value][]*ir.Value) []*ir.Value {
+	switch {
+	case op.Is(tile.Constant):
+		return []*ir.Value{m.l.number(op.Result(0).Elem(), op.Attrs().FloatOr("value", 0))}
+	case op.Is(tile.Broadcast):
+		return env[op.Operand(0)]
+	}
+	return m.elementwise(op, env)
 }
 
 // elementwise applies an operation to the elements of a point; a single one stands for all.
