@@ -22,9 +22,15 @@ var Table = []Pass{
 	{Name: "precision", Summary: "make products keep the promise of a precision", Run: With(precision),
 		Options: PrecisionOptions{Mode: "fp32", Target: "cpu"},
 		After:   []After{{"inline", "what a function's arguments are rounded to is known where it is called"}}},
+	{Name: "narrow", Summary: "bring bfloat16 from rank to rank where all that is read of it is that", Run: Plain(narrowCollectives),
+		After: []After{
+			{"shard", "it makes the collectives"},
+			{"precision", "it says which operands are rounded"},
+		}},
 	{Name: "recompute", Summary: "compute values again where they are used late, instead of keeping them", Run: With(recomputeValues),
 		Options: RecomputeOptions{Mode: string(recompute.None)},
 		After: []After{
+			{"narrow", "rounded values take half the memory"},
 			{"canonicalize", "the forms that rewriting leaves are those whose memory is estimated"},
 			{"cse", "of two equal values one would be recomputed and the other one kept"},
 			{"dce", "dead operations count as memory and work"},
@@ -38,6 +44,7 @@ var Table = []Pass{
 		After: []After{
 			{"shard", "it makes the collectives"},
 			{"recompute", "when a value is ready depends on when it is computed"},
+			{"narrow", "a bucket has one element type"},
 		}},
 	{Name: "overlap", Summary: "start collectives early and wait for them late", Run: Plain(overlapCollectives),
 		After: []After{{"bucket", "a collective under way can't be put together with others"}}},

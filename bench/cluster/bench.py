@@ -29,17 +29,26 @@ import sys
 import tempfile
 import threading
 import time
+import typing
 from concurrent.futures import ThreadPoolExecutor
 
 here = os.path.dirname(os.path.abspath(__file__))
 MARK = "ANSWER "
 sizes = {
     "124m": {"settings": {"L": 12, "H": 12, "C": 768}, "torch": {"layers": 12, "heads": 12, "channels": 768}, "vocabulary": 50257, "batch": 16, "tokens": 1024,
-             "lengths": [8192, 32768, 131072], "mib": [1, 25, 100, 512], "buckets": [6, 12, 25, 50, 100]},
+             "lengths": [8192, 32768, 131072], "steps": 200, "mib": [1, 25, 100, 512], "buckets": [6, 12, 25, 50, 100]},
     "small": {"settings": {"L": 2, "H": 4, "C": 64}, "torch": {"layers": 2, "heads": 4, "channels": 64}, "vocabulary": 256, "batch": 2, "tokens": 64,
-              "lengths": [128, 256, 512], "mib": [1, 2], "buckets": [1, 2]},
+              "lengths": [128, 256, 512], "steps": 20, "mib": [1, 2], "buckets": [1, 2]},
 }
 operations = ["all_reduce", "reduce_scatter", "all_gather", "send_recv"]
+
+
+class Run(typing.NamedTuple):
+    """What training said."""
+
+    steps: list
+    saves: list
+    val: float | None
 
 
 class Late(Exception):
@@ -242,10 +251,11 @@ class Bench:
         return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak}
 
     def train(self, name, ranks, *args):
-        """blurun train: its steps and its checkpoints."""
+        """blurun train: its steps, its checkpoints and its last validation loss, if it has one."""
         text = self.blurun(ranks, "train", self.artifact(name), "--data", self.o.tokens, "--json", "--val-every", "0", "--seed", "1", *args)
         rows = [json.loads(line) for line in text.splitlines()]
-        return [r for r in rows if "grad_norm" in r], [r for r in rows if "checkpoint_stall_ms" in r]
+        val = [r["val_loss"] for r in rows if r.get("val_loss") is not None]
+        return Run([r for r in rows if "grad_norm" in r], [r for r in rows if "checkpoint_stall_ms" in r], val[-1] if val else None)
 
     def torch(self, questions, limit, got=None):
         """Asks PyTorch's ranks, and tells got the name and the answer of each question. Who answers one too late, or ends, is started again for the rest."""
@@ -469,7 +479,7 @@ def context(b):
             b.compile(what, precision=p, batch=1, tokens=length, **how(way))
     for way in ("one", "ring", "ulysses"):
         if way != "ulysses" or heads % n == 0:
-            b.compile(f"losses {way}", precision="fp32", batch=1, tokens=b.size["lengths"][0], settings={"L": 2, "LR": 1e-3}, **how(way))
+            b.compile(f"losses {way}", precision="fp32", batch=1, tokens=b.size["lengths"][0], settings={"L": 2, "LR": 1e-3, "WARMUP": 20, "STEPS": b.size["steps"]}, **how(way))
     b.everything_compiled()
     losses(b, n)
     for p in b.o.precisions:  # blurun's before PyTorch's, which may be cut short
@@ -497,17 +507,24 @@ def context_of(b, what, p, length, way):
         b.keep("blurun", what, tokens_per_s=1e3 * length / r["median_ms"], **r)
 
 
+early, late = 1e-5, 1e-3  # how far losses of the first five steps, and the validation loss after all, may differ from one rank's, relatively
+
+
 def losses(b, n):
-    """Losses of a few steps, in float32, beside those of one rank."""
-    base = b.attempt("blurun", "losses one", lambda: b.train("losses one", 1, "--steps", "5"))
+    """Losses of training, and at its end that of other data, in float32, beside those of one rank."""
+    steps = ["--steps", str(b.size["steps"])]
+    if b.o.held:
+        steps += ["--val-data", b.o.held, "--val-batches", "8", "--val-every", "0"]
+    base = b.attempt("blurun", "losses one", lambda: b.train("losses one", 1, *steps))
     for way in ("ring", "ulysses"):
         name = f"losses {way}"
         if base and name in b.compiled:
-            run = b.attempt("blurun", name, lambda: b.train(name, n, "--steps", "5"))
+            run = b.attempt("blurun", name, lambda: b.train(name, n, *steps))
             if run:
-                d = difference(run[0], base[0])
-                b.failures += not d <= 1e-5
-                b.keep("blurun", name, difference=d, limit=1e-5, losses=[r["loss"] for r in run[0]])
+                d = difference(run.steps[:5], base.steps[:5])
+                v = abs(run.val - base.val) / base.val if b.o.held else 0
+                b.failures += not (d <= early and v <= late)
+                b.keep("blurun", name, difference=d, limit=early, val_loss=run.val, val_loss_one=base.val, val_difference=v, val_limit=late, steps=b.size["steps"], losses=[r["loss"] for r in run.steps])
 
 
 def difference(got, want):
@@ -528,7 +545,10 @@ def context_table(b):
     for way in ("ring", "ulysses"):
         r = b.find("blurun", f"losses {way}")
         if r:
-            b.say(f"fp32, S={b.size['lengths'][0]}, L=2: losses of 5 steps with {way} and with one rank differ by {r['difference']:.1e} of {r['limit']:.0e}{'' if r['difference'] <= r['limit'] else ' BEYOND'}")
+            beyond = lambda d, limit: f"{d:.1e} of {limit:.0e}{'' if d <= limit else ' BEYOND'}"
+            b.say(f"fp32, S={b.size['lengths'][0]}, L=2: losses of 5 steps with {way} and with one rank differ by {beyond(r['difference'], r['limit'])}")
+            if r["val_loss"] is not None:
+                b.say(f"after {r['steps']} steps the validation loss is {r['val_loss']:.5f}, with one rank {r['val_loss_one']:.5f}: {beyond(r['val_difference'], r['val_limit'])}")
 
 
 # checkpoints
@@ -545,9 +565,9 @@ def checkpoints(b):
         run = b.attempt("blurun", name, lambda: b.train(name, n, "--steps", str(3 * every), "--checkpoint-every", str(every), "--checkpoint-dir", at))
         shutil.rmtree(at, ignore_errors=True)
         if run:
-            saves = run[1]
+            saves = run.saves
             b.keep("blurun", name, blocked_ms=[r["checkpoint_stall_ms"] for r in saves], done_ms=[r["checkpoint_stall_ms"] + r["checkpoint_ms"] for r in saves], bytes=saves[-1]["checkpoint_bytes"],
-                   step_ms=[r["step_ms"] for r in run[0]])
+                   step_ms=[r["step_ms"] for r in run.steps])
     b.torch({"plain": b.question("checkpoint", n, precision=p, batch=size["batch"], tokens=size["tokens"], saves=3, between=5, folder=b.folder)}, 90)
 
 
@@ -585,16 +605,16 @@ def resume(b):
     runs = [b.attempt("blurun", f"rest of {os.path.basename(d)}", lambda: b.train("one", 1, "--steps", "6", "--checkpoint-dir", d, "--resume", "--accumulate", str(n))) for d in (half, joined)]
     if not runs[0]:
         return
-    rest = runs[0][0]
+    rest = runs[0].steps
     if [r["step"] for r in rest] != [4, 5, 6]:
         b.fail("blurun", "rest of half", f"steps {[r['step'] for r in rest]} instead of 4 to 6")
         return
     # What one rank makes of the shards, and of the same state in one file: the same bits after three more steps.
     same = bool(runs[1]) and filecmp.cmp(*(os.path.join(d, "step-00000006", "rank-00000.safetensors") for d in (half, joined)), shallow=False)
     limit = {"fp32": 1e-5, "fp32-strict": 1e-5, "tf32": 1e-3, "bf16": 5e-3}[b.o.precisions[0]]
-    first, d = difference(rest[:1], whole[0][3:4]), difference(rest, whole[0][3:])
+    first, d = difference(rest[:1], whole.steps[3:4]), difference(rest, whole.steps[3:])
     b.failures += not d <= limit or not same
-    b.keep("blurun", "resume", precision=b.o.precisions[0], same_bits=same, first_difference=first, difference=d, limit=limit, losses=[r["loss"] for r in rest], whole=[r["loss"] for r in whole[0]])
+    b.keep("blurun", "resume", precision=b.o.precisions[0], same_bits=same, first_difference=first, difference=d, limit=limit, losses=[r["loss"] for r in rest], whole=[r["loss"] for r in whole.steps])
 
 
 def resume_table(b):
@@ -670,6 +690,7 @@ def options():
     a.add_argument("--bin", required=True, help="folder of bluc, blurun and join")
     a.add_argument("--models", required=True, help="folder of gpt2.blu")
     a.add_argument("--tokens", required=True, help="file of tokens")
+    a.add_argument("--held", default="", help="file of tokens that losses are validated with")
     a.add_argument("--out", required=True, help="folder for results and logs")
     a.add_argument("--ranks", type=int, default=2, help="ranks, one a GPU (2)")
     a.add_argument("--target", choices=["cuda", "cpu"], default="cuda")
@@ -683,8 +704,8 @@ def options():
     a.add_argument("--limit", type=float, default=180, help="seconds for each part (180)")
     o = a.parse_args()
     o.precisions = o.precisions.split(",")
-    for name in ("bin", "models", "tokens", "out"):
-        setattr(o, name, os.path.abspath(getattr(o, name)))
+    for name in ("bin", "models", "tokens", "held", "out"):
+        setattr(o, name, os.path.abspath(getattr(o, name)) if getattr(o, name) else "")
     if o.ranks < 2 or o.steps < 1:
         a.error("--ranks must be at least 2, --steps at least 1")
     return o

@@ -188,7 +188,7 @@ several() { # whether there are several GPUs
 
 cluster() { # the part, seconds
     several || return 1
-    python3 "$root/bench/cluster/bench.py" --bin "$root/bin" --models "$models" --tokens "$models/tokens.bin" --out "$work" --ranks "$gpus" --ptxas "$ptxas" \
+    python3 "$root/bench/cluster/bench.py" --bin "$root/bin" --models "$models" --tokens "$models/tokens.bin" --held "$models/held.bin" --out "$work" --ranks "$gpus" --ptxas "$ptxas" \
         --arch "$(cat "$root/arch")" --limit $(($2 - 8)) $CLUSTER_FLAGS "$1"
 }
 part_cluster-exchange() { cluster exchange "$1"; }

@@ -52,7 +52,7 @@ func (p *preparer) findClassifier(dot *ir.Op) *classifier {
 			return nil
 		}
 	}
-	if k.loss == nil || k.rows <= k.atOnce() || k.grad != nil && !k.findProducts() {
+	if k.loss == nil || k.rows <= k.atOnce() && k.grad == nil || k.grad != nil && !k.findProducts() {
 		return nil
 	}
 	return k

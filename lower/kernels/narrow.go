@@ -22,6 +22,10 @@ func (p *preparer) roundProducts(fn *ir.Op) {
 			r.attention(op)
 			continue
 		}
+		if isRounding(op) {
+			op.ReplaceWith(r.round(op.Operand(0), op))
+			continue
+		}
 		for _, i := range r.operands(op) {
 			v := op.Operand(i)
 			if v.Elem() != ir.Type(p.b.Ctx.F32()) {
@@ -185,6 +189,12 @@ func (r *narrower) round(v *ir.Value, user *ir.Op) *ir.Value {
 		sameTime(r.rounded[v], op)
 		return r.rounded[v]
 	}
+	if op != nil && op.Is(blu.Cast) && op.Operand(0).Elem() == ir.Type(b.Ctx.Float(ir.BF16)) {
+		return op.Operand(0)
+	}
+	if op != nil && op.Is(blu.Select) && r.cheap(op.Operand(1)) && r.cheap(op.Operand(2)) {
+		r.selected(op)
+	}
 	switch {
 	case op != nil:
 		b.After(op).At(op.Loc())
@@ -194,6 +204,32 @@ func (r *narrower) round(v *ir.Value, user *ir.Op) *ir.Value {
 	r.rounded[v] = b.CastTo(v, b.Ctx.Float(ir.BF16))
 	sameTime(r.rounded[v], op)
 	return r.rounded[v]
+}
+
+// isRounding reports whether an operation rounds float32 to bfloat16.
+func isRounding(op *ir.Op) bool {
+	if !op.Is(blu.Cast) {
+		return false
+	}
+	from, ok := op.Operand(0).Elem().(*ir.FloatType)
+	to, is := op.Result(0).Elem().(*ir.FloatType)
+	return ok && is && from.Kind == ir.F32 && to.Kind == ir.BF16
+}
+
+// cheap reports whether a value need not be there in float32 too once it is rounded.
+func (r *narrower) cheap(v *ir.Value) bool {
+	return r.rounded[v] != nil || r.exact(v) || r.alone(v)
+}
+
+// selected has a choice between values that is read rounded be one between rounded values.
+func (r *narrower) selected(op *ir.Op) {
+	for i := 1; i <= 2; i++ {
+		w := r.round(op.Operand(i), op)
+		r.p.b.Before(op).At(op.Loc())
+		wide := r.p.b.CastTo(w, r.p.b.Ctx.F32())
+		sameTime(wide, op)
+		op.SetOperand(i, wide)
+	}
 }
 
 // sameTime notes that a value belongs to an operation which is computed late, to save memory, if it is.
@@ -210,7 +246,7 @@ func sameTime(v *ir.Value, op *ir.Op) {
 func (r *narrower) alone(v *ir.Value) bool {
 	for u := range v.Uses() {
 		op := u.Owner()
-		if op.Has(ir.View) && r.alone(op.Result(0)) {
+		if isRounding(op) || (op.Has(ir.View) || op.Is(blu.Select) && u.Index() > 0) && r.alone(op.Result(0)) {
 			continue
 		}
 		found := false

@@ -32,8 +32,8 @@ type Target struct {
 	// Lists says that independent kernels next to each other are launched together: each may work on one tensor of many that
 	// are treated alike.
 	Lists bool
-	// LogitsElems is the most elements of logits that are in memory at once where a loss alone needs them; ClassifierRows is
-	// how many rows of them, of float32, are computed at a time then.
+	// LogitsElems is the most elements of logits that are treated like any tensor where a loss alone needs them; ClassifierRows is
+	// how many rows of them, of float32, are computed at a time otherwise.
 	LogitsElems, ClassifierRows int64
 
 	// GemmRows and GemmCols is the block of a product that a grid point computes.
@@ -73,7 +73,7 @@ func CUDA() Target {
 	return Target{
 		Name:       "cuda",
 		BlockElems: 4096, TransposeEdge: 64, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 8192, Panels: 264, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
-		LogitsElems: 1 << 28, ClassifierRows: 2048,
+		LogitsElems: 1 << 24, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,
 	}

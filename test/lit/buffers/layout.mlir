@@ -45,3 +45,16 @@ func.func @copied(%a: tensor<6x4xf32> {blu.input = "a"}) -> (tensor<4x6xf32> {bl
   %l = tile.launch %g {kernel = @double} : (tensor<4x6xf32>) -> tensor<4x6xf32>
   func.return %l : (tensor<4x6xf32>) -> ()
 }
+
+// How far elements of a dimension of one are apart doesn't matter: parts of a concatenation are written in their place.
+// CHECK-LABEL: func.func @units
+// CHECK-NOT:     mem.copy
+// CHECK:         func.return
+func.func @units(%a: tensor<4x6xf32> {blu.input = "a"}) -> (tensor<1x4x12xf32> {blu.output = "o"}) {
+  %l = tile.launch %a {kernel = @double} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %r = tile.launch %l {kernel = @double} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %x = blu.reshape %l : (tensor<4x6xf32>) -> tensor<1x4x6xf32>
+  %y = blu.reshape %r : (tensor<4x6xf32>) -> tensor<1x4x6xf32>
+  %c = blu.concat %x, %y {axis = 2 : i64} : (tensor<1x4x6xf32>, tensor<1x4x6xf32>) -> tensor<1x4x12xf32>
+  func.return %c : (tensor<1x4x12xf32>) -> ()
+}
