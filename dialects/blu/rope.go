@@ -70,10 +70,11 @@ func evalRope(op *ir.Op, in []*ir.Tensor) (*ir.Tensor, error) {
 // decomposeRope puts the cosines and sines into constants [S, D/2], computed in float64: angles of thousands of radians would
 // have few digits left in f32.
 func decomposeRope(b *Builder, op *ir.Op) []*ir.Value {
-	x := b.wide(op.Operand(0))
+	x := op.Operand(0)
 	shape, axis := x.Shape(), lastAxis(x)
+	x1, x2 := b.wide(b.half(x, 0)), b.wide(b.half(x, 1))
 	s, d := shape[axis-1], shape[axis]
-	cos, sin := ir.NewTensor(x.Elem(), s, d/2), ir.NewTensor(x.Elem(), s, d/2)
+	cos, sin := ir.NewTensor(x1.Elem(), s, d/2), ir.NewTensor(x1.Elem(), s, d/2)
 	turn := 1.0
 	if op.Attrs().Bool("inverse") {
 		turn = -1
@@ -81,16 +82,15 @@ func decomposeRope(b *Builder, op *ir.Op) []*ir.Value {
 	for i := range cos.Data {
 		sin.Data[i], cos.Data[i] = math.Sincos(turn * ropeAngle(op.Attrs().FloatOr("base", 0), int64(i)/(d/2), int64(i)%(d/2), d))
 	}
-	x1, x2 := b.half(x, 0), b.half(x, 1)
 	table := func(t *ir.Tensor) *ir.Value {
 		return b.BroadcastTo(b.Constant(DenseOf(b.Ctx, t)), trailingAxes(2, len(shape)), x1.Shape())
 	}
 	c, n := table(cos), table(sin)
-	y := b.Concat([]*ir.Value{
-		b.Sub(b.Mul(x1, c), b.Mul(x2, n)),
-		b.Add(b.Mul(x2, c), b.Mul(x1, n)),
-	}, axis)
-	return []*ir.Value{b.CastTo(y, op.Result(0).Elem())}
+	half := func(v *ir.Value) *ir.Value { return b.CastTo(v, op.Result(0).Elem()) }
+	return []*ir.Value{b.Concat([]*ir.Value{
+		half(b.Sub(b.Mul(x1, c), b.Mul(x2, n))),
+		half(b.Add(b.Mul(x2, c), b.Mul(x1, n))),
+	}, axis)}
 }
 
 // half is the first (0) or second (1) half of x along its last axis.

@@ -9,7 +9,7 @@ import (
 
 // roundProducts rounds what products of precision bf16 multiply: to bfloat16, to nearest with ties to even, and that is what
 // they read. Sums and results are float32. So is an activation function, but its argument, the result of a product that is
-// kept for the backward pass, is rounded; and the gradient of a norm's result, which products give, before it is that of the
+// kept for the backward pass, is rounded, as is what it is multiplied with in a gated layer; and the gradient of a norm's result, which products give, before it is that of the
 // norm's argument; and the logits of a cross entropy, if nothing else reads them. Attention is all of bfloat16: what it gives,
 // products multiply next.
 //
@@ -48,6 +48,10 @@ func (r *narrower) operands(op *ir.Op) []int {
 	case blu.Gelu, blu.GeluGrad, blu.Silu, blu.SiluGrad:
 		if fromProduct(op.Operand(0)) {
 			return []int{0}
+		}
+	case blu.Mul:
+		if isGate(op.Operand(0)) && isGate(op.Operand(1)) {
+			return indicesOf(op, fromProduct)
 		}
 	case blu.CrossEntropy, blu.CrossEntropyGrad:
 		if fromProduct(op.Operand(0)) && onlyLosses(op.Operand(0)) {
@@ -136,12 +140,31 @@ func fromProduct(v *ir.Value) bool {
 		switch {
 		case op.Is(blu.Dot):
 			return op.Attrs().Str(blu.PrecisionAttr) == "bf16"
-		case op.Is(blu.Add), op.Has(ir.View):
+		case op.Is(blu.Add), op.Has(ir.View), isRounding(op), op.Is(blu.Cast) && isRounding(op.Operand(0).Op()):
 		default:
 			return false
 		}
 	}
 	return false
+}
+
+// isGate reports whether a value is the result of a product of precision bf16 or an activation function of one: what gated
+// layers multiply.
+func isGate(v *ir.Value) bool {
+	if op := v.Op(); op != nil && (op.Is(blu.Gelu) || op.Is(blu.Silu)) {
+		v = op.Operand(0)
+	}
+	return fromProduct(v)
+}
+
+// indicesOf lists the operands for which something holds.
+func indicesOf(op *ir.Op, holds func(*ir.Value) bool) (list []int) {
+	for i, v := range op.Operands() {
+		if holds(v) {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // onlyLosses reports whether a value is only read as logits.
@@ -192,6 +215,9 @@ func (r *narrower) round(v *ir.Value, user *ir.Op) *ir.Value {
 	if op != nil && op.Is(blu.Cast) && op.Operand(0).Elem() == ir.Type(b.Ctx.Float(ir.BF16)) {
 		return op.Operand(0)
 	}
+	if op != nil && op.Is(blu.Rope) && r.alone(v) && (fromProduct(op.Operand(0)) || r.exact(op.Operand(0))) {
+		return r.turned(op)
+	}
 	if op != nil && op.Is(blu.Select) && r.cheap(op.Operand(1)) && r.cheap(op.Operand(2)) {
 		r.selected(op)
 	}
@@ -206,9 +232,19 @@ func (r *narrower) round(v *ir.Value, user *ir.Op) *ir.Value {
 	return r.rounded[v]
 }
 
+// turned rotates what a product or attention leaves, rounded, for readers that round the result.
+func (r *narrower) turned(rope *ir.Op) *ir.Value {
+	b, v := r.p.b, rope.Result(0)
+	x := r.round(rope.Operand(0), rope)
+	b.After(rope).At(rope.Loc())
+	r.rounded[v] = b.CreateState(rope.Def(), ir.OpState{Operands: []*ir.Value{x}, Attrs: rope.Attrs(), Results: []ir.Type{b.Ctx.Tensor(v.Shape(), x.Elem())}}).Result(0)
+	sameTime(r.rounded[v], rope)
+	return r.rounded[v]
+}
+
 // isRounding reports whether an operation rounds float32 to bfloat16.
 func isRounding(op *ir.Op) bool {
-	if !op.Is(blu.Cast) {
+	if op == nil || !op.Is(blu.Cast) {
 		return false
 	}
 	from, ok := op.Operand(0).Elem().(*ir.FloatType)

@@ -53,12 +53,12 @@ func (t *trial) need(v *ir.Value, ds dims) bool {
 			return t.need(op.Operand(0), x)
 		}
 		return t.read(v, ds)
-	case !t.p.floating[op] || slices.Contains(t.before, v):
-		return t.read(v, ds)
-	case isWidening(op): // others widen it themselves: what is in memory is smaller
+	case isWidening(op) && !slices.Contains(t.before, v): // each widens it itself: what is in memory is smaller
 		t.clones[op] = true
 		t.add(op, ds)
 		return t.need(op.Operand(0), ds)
+	case !t.p.floating[op] || slices.Contains(t.before, v):
+		return t.read(v, ds)
 	}
 	return t.absorb(op, ds)
 }
