@@ -284,11 +284,45 @@ var cheap = []string{"neg", "abs", "sign", "floor", "not", "add", "sub", "mul", 
 // sources lists what the epilogue reads that the copy engine can bring.
 func (m *match) sources(int) (sources []blublas.Read) {
 	for _, op := range m.ops {
-		if v, ok := m.views[op]; ok && op.Is(tile.Load) && m.source(v) && !slices.Contains(sources, v.read()) {
+		if v, ok := m.views[op]; ok && op.Is(tile.Load) && m.source(v) && spared(op) == nil && !slices.Contains(sources, v.read()) {
 			sources = append(sources, v.read())
 		}
 	}
 	return sources
+}
+
+// spared is the condition, a single one that is loaded, under which nothing uses what an operation loads; nil: there is none. A sum's first
+// term replaces what is there.
+func spared(load *ir.Op) *ir.Op {
+	for v := load.Result(0); ; {
+		use := onlyUse(v)
+		if use == nil {
+			return nil
+		}
+		op := use.Owner()
+		if op.Name() == "tile.select" {
+			condition := op.Operand(0).Op()
+			if use.Index() == 2 && condition.Is(tile.Load) && ir.NumElements(condition.Result(0).Shape()) == 1 {
+				return condition
+			}
+			return nil
+		}
+		if tile.ElementwiseOp(op.Def().Name) != op.Def() {
+			return nil
+		}
+		v = op.Result(0)
+	}
+}
+
+// onlyUse is the only use of a value; nil: it has none, or several.
+func onlyUse(v *ir.Value) (only *ir.Use) {
+	for u := range v.Uses() {
+		if only != nil {
+			return nil
+		}
+		only = u
+	}
+	return only
 }
 
 // source reports whether the copy engine can bring what a load reads: a matrix, or an element for each column.

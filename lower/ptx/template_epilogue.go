@@ -124,6 +124,9 @@ func (m *match) load(p *blublas.Point, op *ir.Op) []*ir.Value {
 		}
 		at, shift := m.at(p, v)
 		when := p.Inside(v.Row != 0, v.Col != 0)
+		if condition := spared(op); condition != nil {
+			when = m.l.both(when, m.l.not(m.load(p, condition)[0]))
+		}
 		n := p.Width()
 		if v.Col == 0 {
 			n = 1
