@@ -10,10 +10,12 @@ import "math/bits"
 const (
 	asWarp     = iota
 	asCopies   // cp.async
-	asProducts // wgmma
+	asProducts // wgmma; those before it are of the generic proxy
 	asStores   // bulk stores
 	asReads    // what bulk stores read
 	agentsPerWarp
+
+	genericAgents = asProducts
 )
 
 // stamp is what is known of an agent: every lane up to clock `all`, and each up to its own where lanes is there.
@@ -99,8 +101,8 @@ func (v vector) join(o vector) vector {
 	return out
 }
 
-// view is what a thread has seen: what happened before, and of that the ordinary accesses that a fence has made visible to
-// the copy engine and the matrix units. Views don't change once made.
+// view is what a thread has seen: what happened before, and of that the ordinary accesses to shared memory that a fence has put before
+// what the copy engine and the matrix units do. Views don't change once made.
 type view struct {
 	seen   vector
 	fenced vector

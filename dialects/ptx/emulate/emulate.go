@@ -5,8 +5,8 @@
 //
 // It also finds what a GPU hides. These are errors, with the operation and its place: accesses outside memory or at
 // addresses that are no multiple of their size; reads of memory that nobody wrote; accesses of two threads, or of a thread
-// and a copy or product in the background, that nothing orders, one of them a write; ordinary writes that the copy engine
-// reads without a fence; registers that are used while a product writes them; warp-wide instructions that not all lanes
+// and a copy or product in the background, that nothing orders, one of them a write; what threads wrote that the copy engine or a product
+// reads, or read or wrote that the copy engine writes over, without a fence of both proxies; registers that are used while a product writes them; warp-wide instructions that not all lanes
 // reach; threads that wait for each other for ever. What comes before what is decided by barriers of every kind alone: fences
 // of blocks and of the device order nothing here, so that a kernel whose threads pass flags through memory is reported.
 // Shared memory that nobody wrote may be read and computed with, as the padding of tiles is, but must not be stored to

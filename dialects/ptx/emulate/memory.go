@@ -17,8 +17,16 @@ type place struct {
 	granule int
 	start   int // the first byte
 	n       int
-	where   string
+	where   space
 }
+
+// space is a kind of memory.
+type space string
+
+const (
+	globalSpace space = "global"
+	sharedSpace space = "shared"
+)
 
 // global finds n bytes of global memory.
 func (w *warp) global(at uint64, n int) (place, error) {
@@ -33,7 +41,7 @@ func (w *warp) global(at uint64, n int) (place, error) {
 	if b.cells == nil {
 		b.cells = make([]cell, (len(b.Data)+g-1)/g)
 	}
-	return place{b.Data, b.written, b.cells, g, start, n, "global"}, nil
+	return place{b.Data, b.written, b.cells, g, start, n, globalSpace}, nil
 }
 
 // shared finds n bytes of the block's own shared memory.
@@ -61,7 +69,7 @@ func (w *warp) owner(at uint32, n int) (*block, int, error) {
 }
 
 func (b *block) at(offset, n int) place {
-	return place{b.shared, b.written, b.cells, b.cluster.program.sharedGranule, offset, n, "shared"}
+	return place{b.shared, b.written, b.cells, b.cluster.program.sharedGranule, offset, n, sharedSpace}
 }
 
 func (p place) bytes() []byte { return p.data[p.start : p.start+p.n] }
@@ -69,7 +77,7 @@ func (p place) bytes() []byte { return p.data[p.start : p.start+p.n] }
 // order notes that the bytes are read.
 func (p place) order(a *actor) error {
 	for i := p.start / p.granule; i <= (p.start+p.n-1)/p.granule; i++ {
-		if err := p.cells[i].read(a); err != nil {
+		if err := p.cells[i].read(a, p.where); err != nil {
 			return p.fault(i*p.granule, err)
 		}
 	}
@@ -90,7 +98,7 @@ func (p place) read(a *actor) error {
 // write notes that the bytes are written.
 func (p place) write(a *actor) error {
 	for i := p.start / p.granule; i <= (p.start+p.n-1)/p.granule; i++ {
-		if err := p.cells[i].write(a); err != nil {
+		if err := p.cells[i].write(a, p.where); err != nil {
 			return p.fault(i*p.granule, err)
 		}
 	}
@@ -119,7 +127,7 @@ func (p place) store(at int, x uint64, n int) error {
 	switch {
 	case n == 8 || x>>32 == 0:
 		return nil
-	case x&inFlight != 0 || p.where == "global":
+	case x&inFlight != 0 || p.where == globalSpace:
 		return tagged(x)
 	}
 	clear(p.written[p.start+at : p.start+at+n])

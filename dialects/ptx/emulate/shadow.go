@@ -19,11 +19,20 @@ type cell struct {
 	first         access // of the reads
 	more          []access
 	atomic        bool // the write is an atomic operation
-	ordinary      bool // the write is one of threads, which the copy engine sees after a fence only
 	foreign       bool // several clusters have read it
 }
 
 // proxy is how memory is accessed.
+//
+// Accesses of threads and of their cp.async copies are of PTX's generic proxy; those of the copy engine and of matrix products are of
+// its async proxy. Barriers order accesses of one proxy. What is accessed by both is ordered by a fence.proxy.async on the way from one
+// access to the other, in either direction and for reads too: the rule of "proxy-preserved base causality order" (PTX ISA, memory
+// consistency model), as Lustig, Cooksey and Giroux state it for any two accesses (Mixed-Proxy Extensions for the NVIDIA PTX Memory
+// Consistency Model, ISCA 2022). From the async proxy to the generic one it is implied: a bulk copy's or a product's completion is followed by
+// such a fence (PTX ISA, "Async Proxy" of asynchronous copies and of wgmma). So one of an ordinary access and what the copy engine or a product
+// does later is what has to be looked for. The fence may be anywhere on the way: the thread that accessed has it before it arrives
+// (as in CUTLASS's epilogues), or the one that goes on has it after it waited; but it works on its own block's shared memory alone, as
+// it is printed (.shared::cta).
 type proxy uint8
 
 const (
@@ -62,16 +71,30 @@ func (a *actor) after(b access) bool {
 	return a.view.seen.of(agent).covers(mask, b.clock)
 }
 
-// fenced reports whether an ordinary write was made visible to the copy engine.
-func (a *actor) fenced(b access) bool { return a.view.fenced.of(int(b.agent)).covers(b.mask, b.clock) }
+// unfenced says that an access which comes before an actor's is of the generic proxy, the actor's of the other one, and no fence between them.
+func (a *actor) unfenced(b access, s space) bool {
+	if a.proxy != async || int(b.agent) >= genericAgents*a.warp.cluster.warpCount() {
+		return false
+	}
+	return s != sharedSpace || !a.view.fenced.of(int(b.agent)).covers(b.mask, b.clock)
+}
+
+// noFence is the error of an access that another does something in the background with.
+func (a *actor) noFence(does string, b access, did string, s space) error {
+	missing := "no fence {kind = \"async\"} between them"
+	if s != sharedSpace {
+		missing = "nothing that orders both proxies, as a fence {kind = \"async\"} does for shared memory alone"
+	}
+	return fmt.Errorf("%s in the background what %s %s with %s", does, a.name(b, a.cluster), did, missing)
+}
 
 // read notes a read of a cell, or says what is wrong with it.
-func (c *cell) read(a *actor) error {
+func (c *cell) read(a *actor, s space) error {
 	if c.writer.clock == 0 { // nobody wrote it in this launch
 	} else if err := c.afterWrite(a); err != nil {
 		return err
-	} else if c.ordinary && a.proxy == async && !a.fenced(c.writer) {
-		return fmt.Errorf("reads in the background what %s wrote with no fence {kind = \"async\"} between them", a.name(c.writer, c.writerCluster))
+	} else if a.unfenced(c.writer, s) {
+		return a.noFence("reads", c.writer, "wrote", s)
 	}
 	if c.first.clock != 0 && c.readerCluster != a.cluster {
 		c.foreign = true
@@ -117,7 +140,7 @@ func (c *cell) afterWrite(a *actor) error {
 }
 
 // write notes a write of a cell.
-func (c *cell) write(a *actor) error {
+func (c *cell) write(a *actor, s space) error {
 	if c.writer.clock != 0 {
 		if err := c.afterWrite(a); err != nil {
 			return err
@@ -135,9 +158,15 @@ func (c *cell) write(a *actor) error {
 			if c.readerCluster != a.cluster || !a.after(r) {
 				return fmt.Errorf("writes what %s reads with nothing that orders them", a.name(r, c.readerCluster))
 			}
+			if a.unfenced(r, s) {
+				return a.noFence("writes", r, "read", s)
+			}
 		}
 	}
-	c.writer, c.writerCluster, c.atomic, c.ordinary = a.access, a.cluster, a.proxy == atomic, a.proxy != async
+	if c.writer.clock != 0 && a.unfenced(c.writer, s) {
+		return a.noFence("writes", c.writer, "wrote", s)
+	}
+	c.writer, c.writerCluster, c.atomic = a.access, a.cluster, a.proxy == atomic
 	c.first, c.more = access{}, c.more[:0]
 	return nil
 }

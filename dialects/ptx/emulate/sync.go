@@ -114,7 +114,7 @@ func (c *compiler) fence(op *ir.Op) error {
 		})
 	case "async":
 		c.emit(op, func(w *warp) error {
-			v := w.release(w.mask)
+			accesses := w.ordinary(w.release(w.mask))
 			var from, to *view
 			for l := range 32 {
 				if w.mask>>l&1 == 0 {
@@ -122,7 +122,7 @@ func (c *compiler) fence(op *ir.Op) error {
 				}
 				if w.views[l] != from {
 					from = w.views[l]
-					to = &view{from.seen, from.fenced.join(v.seen)}
+					to = &view{from.seen, from.fenced.join(accesses)}
 				}
 				w.views[l] = to
 			}
@@ -130,6 +130,17 @@ func (c *compiler) fence(op *ir.Op) error {
 		})
 	}
 	return nil
+}
+
+// ordinary is what a view has seen of the accesses of the generic proxy to the block's shared memory. Threads access no other block's.
+func (w *warp) ordinary(v *view) vector {
+	n, per := w.cluster.warpCount(), len(w.block.warps)
+	out := make(vector, genericAgents*n)
+	for kind := range genericAgents {
+		first := kind*n + w.block.rank*per
+		copy(out[first:first+per], v.seen[first:first+per])
+	}
+	return out
 }
 
 // clusterBarrier is the barrier of all threads of a cluster.
