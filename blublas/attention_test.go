@@ -164,8 +164,7 @@ func attentions() []Attention {
 	var all []Attention
 	add := func(p Precision, target string, a Attention, block AttentionBlock) {
 		a.Precision, a.Target, a.Block = p, target, block
-		q, kv, qkv := packed(1, a.Heads, a.Queries, a.Features), packed(2, a.KeyHeads, a.Keys, a.Features), packed(3, a.Heads, a.Queries, a.Features)
-		a.Q, a.O, a.DO, a.DQ, a.K, a.V, a.DK, a.DV = qkv, q, q, qkv, kv, kv, kv, kv
+		a = a.placed()
 		if len(all)%2 == 0 {
 			a.LSE = gapped(a)
 		}
@@ -227,6 +226,13 @@ type emulatedAttention struct {
 	scratch         map[string]*emulate.Buffer // planes and what belongs to them
 	seed            uint64                     // of the order in which warps run
 	want            exact
+}
+
+// placed is attention of the tensors that prepare makes.
+func (a Attention) placed() Attention {
+	q, kv, qkv := packed(1, a.Heads, a.Queries, a.Features), packed(2, a.KeyHeads, a.Keys, a.Features), packed(3, a.Heads, a.Queries, a.Features)
+	a.Q, a.O, a.DO, a.DQ, a.K, a.V, a.DK, a.DV = qkv, q, q, qkv, kv, kv, kv, kv
+	return a
 }
 
 func (a Attention) prepare(random *rand.Rand) *emulatedAttention {

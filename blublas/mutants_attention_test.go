@@ -34,8 +34,8 @@ func TestAttentionMutants(t *testing.T) {
 			continue
 		}
 		a := Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: c.positions, Keys: c.positions, Features: 32, Causal: true, Scale: 0.2, Precision: c.precision, Target: c.target, Block: c.block}
-		q := packed(1, 2, c.positions, 32)
-		a.Q, a.K, a.V, a.O, a.DO, a.DQ, a.DK, a.DV = q, q, q, q, q, q, q, q
+		a = a.placed()
+		a.run(t, rand.New(rand.NewPCG(1, 2)))
 		for number, kernel := range a.kernels(t) {
 			for n, m := range mutants(kernel.Op) {
 				if !slices.Contains(orders, nth(kernel.Op, n).Def()) {

@@ -41,8 +41,11 @@ type Buffer struct {
 	cells   []cell // of this launch
 }
 
-// firstAddress is where global memory starts.
-const firstAddress = 1 << 20
+// Global memory starts at firstAddress; between buffers is room that no access beyond one's end crosses.
+const (
+	firstAddress = 1 << 20
+	gap          = 1 << 28
+)
 
 // Alloc makes a buffer of n bytes at a multiple of 256 with a gap after it. Nobody has written it.
 func (m *Memory) Alloc(n int) *Buffer {
@@ -53,7 +56,7 @@ func (m *Memory) Alloc(n int) *Buffer {
 	for i := range b.Data {
 		b.Data[i] = 0xff
 	}
-	m.next += uint64(n+511) / 256 * 256
+	m.next += uint64(n+255)/256*256 + gap
 	m.buffers = append(m.buffers, b)
 	return b
 }
