@@ -259,7 +259,9 @@ func (a Attention) split() AttentionSplit {
 }
 
 // kernels builds the three kernels, and before them those that make planes.
-func (a Attention) kernels(t *testing.T) []*Kernel {
+func (a Attention) kernels(t *testing.T) []*Kernel { return a.kernelsFor(t, small(ptx.SM90A)) }
+
+func (a Attention) kernelsFor(t *testing.T, d Device) []*Kernel {
 	c := ir.NewContext(ptx.Dialect)
 	var all []*Kernel
 	if a.scaled() {
@@ -271,7 +273,7 @@ func (a Attention) kernels(t *testing.T) []*Kernel {
 		all = append(all, k, unfit)
 	}
 	for _, build := range []func(*ir.Builder, Device) (*Kernel, error){a.Forward, a.GradQueries, a.GradKeys} {
-		kernel, err := build(ir.NewBuilder(c, nil), small(ptx.SM90A))
+		kernel, err := build(ir.NewBuilder(c, nil), d)
 		require.NoError(t, err)
 		require.NoError(t, ir.Verify(c, kernel.Op))
 		all = append(all, kernel)

@@ -2,8 +2,10 @@ package blublas
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,48 +14,81 @@ import (
 	"blutrain/ir"
 )
 
-// The kernels of attention without one of their barriers, waits or groups are reported, in a ring of two stages and in one
-// of three, of warps and of warpgroups.
+const attentionMutantTable = "testdata/mutants_attention.txt"
+
+// harmlessInAttention says why changes are not found.
+var harmlessInAttention = map[string]string{
+	"no ptx.cp_commit":                     "rows are read in the loop, whose first wait is one for all copies",
+	"no ptx.cp_wait pending=1":             "rows are read in the loop, whose first wait is one for all copies",
+	"no ptx.cp_wait pending=2":             "rows are read in the loop, whose first wait is one for all copies",
+	"no ptx.bar_sync":                      "rows are read in the loop, where all meet first",
+	"no ptx.bar_sync threads=256":          "turns, which decide who multiplies first",
+	"no ptx.mbarrier_wait":                 "of rows' buffers, which those of stages have waited for; or of blocks of columns that others need",
+	"no ptx.mbarrier_arrive":               "of blocks of columns that other consumers need, where there is one",
+	"no ptx.setmaxnreg count=240 inc=unit": "how many registers a kernel uses is the assembler's",
+	"no ptx.warp_sync":                     "the warp meets again before what it read is written over",
+}
+
+// The kernels of attention without one of their barriers, fences, waits or groups are reported, in a ring of two stages and in one
+// of three, of warps and of warpgroups. One multiprocessor has all tiles, so that all buffers are used again.
 func TestAttentionMutants(t *testing.T) {
+	d := small(ptx.SM90A)
+	d.SMs = 1
 	groups := AttentionBlock{Tiles: 1, Columns: 64, Stages: 2, PerSM: 1, Consumers: 1}
-	held := groups
-	held.Held = true
+	held, part := groups, groups
+	held.Held, part.HeldPart = true, true
 	turns := held
 	turns.Turns, turns.Consumers = true, 2
-	for _, c := range []struct {
+	cases := []struct {
 		precision Precision
 		target    string
 		block     AttentionBlock
 		positions int
 	}{
-		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, 120},
-		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}, 120},
-		{BF16, ptx.SM90A, held, 250}, {FP16x3, ptx.SM90A, groups, 250}, {BF16, ptx.SM90A, turns, 250},
-	} {
-		if testing.Short() && c.block.Consumers > 0 {
-			continue
-		}
-		a := Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: c.positions, Keys: c.positions, Features: 32, Causal: true, Scale: 0.2, Precision: c.precision, Target: c.target, Block: c.block}
-		a = a.placed()
-		a.run(t, rand.New(rand.NewPCG(1, 2)))
-		for number, kernel := range a.kernels(t) {
-			for n, m := range mutants(kernel.Op) {
-				if !slices.Contains(orders, nth(kernel.Op, n).Def()) {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s %d %s", kernel.Name, n, m.name), func(t *testing.T) {
-					t.Parallel()
-					e, all := a.prepare(rand.New(rand.NewPCG(1, 2))), a.kernels(t)
-					m.change(nth(all[number].Op, n))
-					var err error
-					for i := 0; i <= number && err == nil; i++ {
-						err = e.launch(all[i])
-					}
-					require.Error(t, err)
-				})
-			}
-		}
+		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, 90},
+		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}, 90},
+		{BF16, ptx.SM90A, held, 150}, {FP16x3, ptx.SM90A, part, 150}, {BF16, ptx.SM90A, turns, 250},
 	}
+	tables := make([]string, len(cases))
+	t.Run("kernels", func(t *testing.T) {
+		for i, c := range cases {
+			if testing.Short() && c.block.Consumers > 0 {
+				continue
+			}
+			a := Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: c.positions, Keys: c.positions, Features: 32, Causal: true, Scale: 0.2, Precision: c.precision, Target: c.target, Block: c.block}
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				tables[i] = a.placed().mutants(t, d)
+			})
+		}
+	})
+	if !testing.Short() {
+		sameTable(t, attentionMutantTable, strings.Join(tables, ""))
+	}
+}
+
+// mutants is the table of attention's kernels. Each runs after those before it as they are, which must be right themselves.
+func (a Attention) mutants(t *testing.T, d Device) (table string) {
+	launch := func(number int, change func(kernel *ir.Op)) error {
+		e, all := a.prepare(rand.New(rand.NewPCG(1, 2))), a.kernelsFor(t, d)
+		for _, k := range all[:number] {
+			require.NoError(t, e.launch(k))
+		}
+		change(all[number].Op)
+		return e.launch(all[number])
+	}
+	for number, k := range a.kernelsFor(t, d) {
+		require.NoError(t, launch(number, func(*ir.Op) {}))
+		all := mutants(k.Op)
+		maps.DeleteFunc(all, func(n int, _ mutant) bool { return !slices.Contains(orders, nth(k.Op, n).Def()) })
+		table += k.Name + "\n" + tabulate(t, all, harmlessInAttention, func(n int, m mutant) string {
+			if err := launch(number, func(kernel *ir.Op) { m.change(nth(kernel, n)) }); err != nil {
+				return finding(err)
+			}
+			return "not found"
+		})
+	}
+	return table
 }
 
 // nth is an operation by its number in the order of the text.

@@ -2,6 +2,7 @@ package blublas
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -115,48 +116,46 @@ func TestMutants(t *testing.T) {
 			})
 		}
 	})
-	if testing.Short() {
-		return
+	if !testing.Short() {
+		sameTable(t, mutantTable, strings.Join(tables, ""))
 	}
-	got := strings.Join(tables, "")
+}
+
+// sameTable holds a table of mutants to its file.
+func sameTable(t *testing.T, file, got string) {
 	if *update {
-		require.NoError(t, os.WriteFile(mutantTable, []byte(got), 0o644))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(mutantTable)
+	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got, "go test ./blublas -run Mutants -update writes the table anew")
 }
 
 // mutants is the table of one kernel.
 func (p *product) mutants(t *testing.T) string {
-	counts, order := map[string]int{}, []string{}
 	k := prepare(t, p.g, p.o).kernels(t, small(p.g.Target))[0]
-	all := mutants(k.Op)
-	for n := range count(k.Op) {
-		m, ok := all[n]
-		if !ok {
-			continue
+	return p.g.Name() + "\n" + tabulate(t, mutants(k.Op), harmless, func(n int, m mutant) string { return p.outcome(t, n, m) })
+}
+
+// tabulate counts what becomes of a kernel's mutants, in the order of its text; what is not found has a reason.
+func tabulate(t *testing.T, all map[int]mutant, reasons map[string]string, outcome func(n int, m mutant) string) (table string) {
+	counts, order := map[string]int{}, []string{}
+	for _, n := range slices.Sorted(maps.Keys(all)) {
+		m := all[n]
+		what := outcome(n, m)
+		if what == "not found" {
+			require.NotEmpty(t, reasons[m.name], "%s, number %d of the kernel's operations", m.name, n)
+			what += ": " + reasons[m.name]
 		}
-		outcome := p.outcome(t, n, m)
-		if outcome == "not found" {
-			require.NotEmpty(t, harmless[m.name], m.name)
-			outcome += ": " + harmless[m.name]
-		}
-		line := m.name + ": " + outcome
+		line := m.name + ": " + what
 		if counts[line]++; counts[line] == 1 {
 			order = append(order, line)
 		}
 	}
-	table := p.g.Name() + "\n"
 	for _, line := range order {
 		table += fmt.Sprintf("  %dx %s\n", counts[line], line)
 	}
 	return table
-}
-
-func count(kernel *ir.Op) (n int) {
-	ir.Walk(kernel, func(*ir.Op) ir.WalkResult { n++; return ir.Advance })
-	return n
 }
 
 // outcome is what becomes of a kernel that is changed.
@@ -165,15 +164,20 @@ func (p *product) outcome(t *testing.T, at int, m mutant) string {
 	kernels := e.kernels(t, small(p.g.Target))
 	m.change(nth(kernels[0].Op, at))
 	if err := e.run(kernels, 0); err != nil {
-		for _, f := range findings {
-			if strings.Contains(err.Error(), f.says) {
-				return f.short
-			}
-		}
-		return regexp.MustCompile(`\d+`).ReplaceAllString(err.Error(), "#")
+		return finding(err)
 	}
 	if e.wrong(p.tolerance) != "" {
 		return "wrong results"
 	}
 	return "not found"
+}
+
+// finding is an error in short.
+func finding(err error) string {
+	for _, f := range findings {
+		if strings.Contains(err.Error(), f.says) {
+			return f.short
+		}
+	}
+	return regexp.MustCompile(`\d+`).ReplaceAllString(err.Error(), "#")
 }
