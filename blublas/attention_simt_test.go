@@ -103,8 +103,7 @@ func TestSIMTAttentionIsFaithful(t *testing.T) {
 			t.Parallel()
 			a := Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: s.queries, Keys: s.keys, Features: 64, Scale: 0.125, Precision: FP32Strict, Target: ptx.SM90A,
 				Block: AttentionBlock{Warps: 4, Tiles: 1, Columns: 64, Stages: 1, PerSM: 1}}
-			q, kv, qkv := packed(1, 1, s.queries, 64), packed(2, 1, s.keys, 64), packed(3, 1, s.queries, 64)
-			a.Q, a.O, a.DO, a.DQ, a.K, a.V, a.DK, a.DV = qkv, q, q, qkv, kv, kv, kv, kv
+			a = a.placed()
 			e := a.prepare(rand.New(rand.NewPCG(5, 7)))
 			require.NoError(t, e.simtLaunch(a, a.simtKernels(t)))
 			single := a.single(e.q.read(t), e.k.read(t), e.v.read(t), e.do.read(t))
@@ -122,10 +121,11 @@ func TestSIMTAttentionIsFaithful(t *testing.T) {
 
 // The kernels without one of their barriers, waits or groups are reported.
 func TestSIMTAttentionMutants(t *testing.T) {
-	a := Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 200, Keys: 200, Features: 32, Causal: true, Scale: 0.2, Precision: FP32Strict, Target: ptx.SM80,
+	// A tile meets two blocks of keys of which it sees a part.
+	a := Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 200, Keys: 230, Features: 32, Causal: true, Scale: 0.2, Precision: FP32Strict, Target: ptx.SM80,
 		Block: AttentionBlock{Warps: 4, Tiles: 1, Columns: 64, Stages: 1, PerSM: 1}}
-	q := packed(1, 1, 200, 32)
-	a.Q, a.K, a.V, a.O, a.DO, a.DQ, a.DK, a.DV = q, q, q, q, q, q, q, q
+	a = a.placed()
+	require.NoError(t, a.prepare(rand.New(rand.NewPCG(1, 2))).simtLaunch(a, a.simtKernels(t)))
 	for number, kernel := range a.simtKernels(t) {
 		for n, m := range mutants(kernel.Op) {
 			if !slices.Contains(orders, nth(kernel.Op, n).Def()) {
