@@ -42,7 +42,7 @@ var TMALoad = define(ir.OpDef{
 	Name:    "tma_load",
 	Summary: "copies a box of a tensor to shared memory in the background; the barrier counts its bytes",
 	Description: "Coordinates are elements, the contiguous dimension first and there a multiple of 16 bytes; what lies outside the tensor is filled with zeros. With `mask` the box goes to the same " +
-		"place, and the bytes to the same barrier, in each block of the cluster whose bit is set.",
+		"place, and the bytes to the same barrier, in each block of the cluster whose bit is set. Ordinary accesses to where the box goes, reads too, need a ptx.fence {kind = \"async\"} between them and the copy.",
 	Operands: []ir.OperandDef{
 		{Name: "map", Type: mapParam}, {Name: "to", Type: shared}, {Name: "barrier", Type: shared},
 		{Name: "at", Type: word, Arity: ir.Variadic, Doc: "1 to 5 coordinates"}, {Name: "mask", Type: half, Arity: ir.Optional},

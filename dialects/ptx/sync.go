@@ -48,8 +48,8 @@ var fences = []string{"mbarrier_init", "async", "block", "device"}
 var Fence = define(ir.OpDef{
 	Name:    "fence",
 	Summary: "orders memory accesses",
-	Description: "mbarrier_init: barriers made so far are seen by the cluster. async: shared memory written by ordinary stores is seen by TMA and matrix " +
-		"products. block, device: what was written before is seen by the others before what is written after.",
+	Description: "mbarrier_init: barriers made so far are seen by the cluster. async: what ordinary accesses did to the block's shared memory comes before what TMA and " +
+		"matrix products do to it later: they see what was written, and write over what was read. block, device: what was written before is seen by the others before what is written after.",
 	Attrs: []ir.AttrDef{{Name: "kind", Kind: ir.StringKind, Doc: "mbarrier_init, async, block or device"}},
 	Verify: func(op *ir.Op) error {
 		if k := op.Attrs().Str("kind"); !slices.Contains(fences, k) {

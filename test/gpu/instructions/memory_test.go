@@ -248,6 +248,7 @@ func loaded(name string, d tensor, at [][]int) experiment {
 				b.store(b.at(b.out, b.AddI(k, i*n/4), 4), b.loadShared(b.Add(base, b.MulI(k, 4)), b.Ctx.I32(), 1, 0))
 				return nil
 			})
+			b.Do(ptx.Fence, nil, "kind", "async") // the next copy writes over what was read
 		}
 	}}
 }
