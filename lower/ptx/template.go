@@ -9,6 +9,7 @@ import (
 	"blutrain/dialects/mem"
 	"blutrain/dialects/tile"
 	"blutrain/ir"
+	"blutrain/lower/share"
 )
 
 // match is a kernel that is a matrix product, for which there are templates: one contraction, and what is done with each
@@ -35,10 +36,11 @@ type match struct {
 // view is how a load or store of the epilogue lies in memory.
 type view struct {
 	blublas.View
-	elem  ir.Type
-	fixed int64 // bytes from the start of the reference
-	align int64 // of the start
-	whole bool  // both rows and columns count
+	elem     ir.Type
+	fixed    int64 // bytes from the start of the reference
+	align    int64 // of the start
+	whole    bool  // both rows and columns count
+	replaced bool  // results go where it reads
 }
 
 // matchProduct finds out whether a kernel is a product; nil where it is something else, or has an operand that templates
@@ -216,6 +218,7 @@ func (m *match) epilogue() bool {
 			if !ok {
 				return false
 			}
+			v.replaced = m.replaced(op.Operand(0))
 			if m.views[op] = v; v.whole {
 				fetched = append(fetched, op)
 			} else if m.source(v) {
@@ -328,8 +331,14 @@ func onlyUse(v *ir.Value) (only *ir.Use) {
 // source reports whether the copy engine can bring what a load reads: a matrix, or an element for each column.
 func (m *match) source(v view) bool {
 	size := ir.ByteSize(v.elem)
-	return (size == 2 || size == 4) && int64(v.Col) == size && (v.whole || v.Row == 0) && v.Batch == [blublas.MaxBatch]int{} &&
+	return (size == 2 || size == 4) && int64(v.Col) == size && (v.whole || v.Row == 0 && !v.replaced) && v.Batch == [blublas.MaxBatch]int{} &&
 		gcd(gcd(v.align, v.fixed), int64(v.Row))%16 == 0
+}
+
+// replaced reports whether the kernel writes its results to where it reads.
+func (m *match) replaced(ref *ir.Value) bool {
+	ins, _ := tile.Refs(m.kernel)
+	return slices.ContainsFunc(share.Shared(m.kernel), func(pair [2]int) bool { return ins[pair[0]] == ref })
 }
 
 // read is what the copy engine brings for a view.

@@ -118,12 +118,14 @@ func onlyRounded(v *ir.Value) bool {
 func (m *match) load(p *blublas.Point, op *ir.Op) []*ir.Value {
 	m.l.b = p.B
 	v := m.views[op]
-	return p.Once(op, v.Row != 0, v.Col != 0, func() []*ir.Value {
+	// Of a single row or column, which is replaced, threads beyond it read nothing: others may have written it.
+	row, col := v.Row != 0 || v.replaced, v.Col != 0 || v.replaced
+	return p.Once(op, row, col, func() []*ir.Value {
 		if at, shift, near := p.Near(v.read()); near {
 			return m.l.b.Scalars(m.l.b.Load(at, v.elem, p.Width(), ptx.Access{Space: "shared", Offset: shift}))
 		}
 		at, shift := m.at(p, v)
-		when := p.Inside(v.Row != 0, v.Col != 0)
+		when := p.Inside(row, col)
 		if condition := spared(op); condition != nil {
 			when = m.l.both(when, m.l.not(m.load(p, condition)[0]))
 		}
