@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,6 +41,12 @@ func (b *browser) text(selector string) string {
 	b.t.Helper()
 	s, _ := b.eval("document.querySelector(arguments[0])?.textContent", selector).(string)
 	return s
+}
+
+// found waits for what a search says, which begins a while after the last letter.
+func (b *browser) found(count string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool { return b.text("#count") == count }, 10*time.Second, 20*time.Millisecond, "%s, not %s", b.text("#count"), count)
 }
 
 // TestBrowser uses a page as a person would.
@@ -138,9 +145,8 @@ func testSource(t *testing.T, b *browser) {
 func testSearch(t *testing.T, b *browser) {
 	b.press("/")
 	b.write("MULI %0")
-	b.press(keyEnter)
+	b.found("1 of 7")
 	matches := func() float64 { return b.eval("document.querySelectorAll('mark').length").(float64) }
-	require.Equal(t, "1 of 7", b.text("#count"))
 	require.Equal(t, []string{"%2 = arith.muli %0, %1 : (i32, i32) -> i32"}, b.rows(inputColumn, ":has(mark.current)"))
 	b.press(keyEnter)
 	require.Equal(t, "2 of 7", b.text("#count"))
@@ -170,7 +176,7 @@ func testFolding(t *testing.T, b *browser) {
 	// A search finds what is folded and unfolds it.
 	b.click("#query", "")
 	b.write("%arg0, %arg0")
-	b.press(keyEnter)
+	require.Eventually(t, func() bool { return b.text("#count") != "" }, 10*time.Second, 20*time.Millisecond)
 	require.Equal(t, []string{"%0 = arith.addi %arg0, %arg0 : (i32, i32) -> i32"}, b.rows(inputColumn, ":has(mark.current)"))
 	before := b.text("#count")
 	b.click("#unfold", "")
@@ -231,7 +237,7 @@ func TestLargePage(t *testing.T) {
 	b.open(page)
 	b.click("#query", "")
 	b.write("%444, %arg0")
-	b.press(keyShift, keyEnter) // runs the search
+	b.found("1 of 40")
 	b.press(keyShift, keyEnter)
 	require.Equal(t, "40 of 40", b.text("#count"))
 	require.Equal(t, []string{"%445 = arith.muli %444, %arg0 : (i32, i32) -> i32"}, b.rows(0, ":has(mark.current)"))

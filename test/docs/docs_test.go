@@ -175,8 +175,9 @@ func checkout(t *testing.T, bin string) string {
 	dir := t.TempDir()
 	entries, err := os.ReadDir(root)
 	require.NoError(t, err)
+	ours := tracked()
 	for _, e := range entries {
-		if name := e.Name(); name != "bin" && name != "build" && !strings.HasPrefix(name, ".") {
+		if name := e.Name(); name != "bin" && name != "build" && !strings.HasPrefix(name, ".") && (ours == nil || ours[name]) {
 			target, err := filepath.Abs(filepath.Join(root, name))
 			require.NoError(t, err)
 			require.NoError(t, os.Symlink(target, filepath.Join(dir, name)))
@@ -188,6 +189,21 @@ func checkout(t *testing.T, bin string) string {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ".path"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".path", "make"), []byte("#!/bin/sh\nexec "+path+" -n \"$@\"\n"), 0o755))
 	return dir
+}
+
+// tracked is the names at the top that git knows, since who follows the documents there leaves others; nil where this is no
+// clone.
+func tracked() map[string]bool {
+	list, err := exec.Command("git", "-C", root, "ls-files").Output()
+	if err != nil {
+		return nil
+	}
+	names := map[string]bool{}
+	for line := range strings.Lines(string(list)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), "/")
+		names[name] = true
+	}
+	return names
 }
 
 // tokens is an input for the model of docs/training.md.

@@ -143,6 +143,10 @@ func TestReadingAheadHidesTheDisk(t *testing.T) {
 		}
 		return total
 	}
-	require.Less(t, waited(perRead), steps*b*perRead/4, "the wait for 30 batches of 8 ms")
+	least := waited(perRead)
+	for try := 0; try < 4 && least >= steps*b*perRead/4; try++ { // other programs may keep this one waiting
+		least = min(least, waited(perRead))
+	}
+	require.Less(t, least, steps*b*perRead/4, "the wait for 30 batches of 8 ms")
 	require.Greater(t, waited(4*perRead), steps*compute, "a disk that is slower than the steps is not hidden, and the test would see it")
 }
