@@ -53,7 +53,7 @@ func (t *trial) need(v *ir.Value, ds dims) bool {
 			return t.need(op.Operand(0), x)
 		}
 		return t.read(v, ds)
-	case isWidening(op) && !slices.Contains(t.before, v): // each widens it itself: what is in memory is smaller
+	case isWidening(op) && !t.p.kept[v] && !slices.Contains(t.before, v): // each widens it itself: what is in memory is smaller
 		t.clones[op] = true
 		t.add(op, ds)
 		return t.need(op.Operand(0), ds)

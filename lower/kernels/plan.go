@@ -217,7 +217,7 @@ func (p *planner) materialize(v *ir.Value, before *group) {
 		for i := g.rank; i < len(p.groups); i++ {
 			p.groups[i].rank = i
 		}
-		if t.conflict == nil || t.conflict == v {
+		if t.conflict == nil || t.conflict == v || p.home[t.conflict] != nil { // nothing more to put into memory would help
 			p.single(op, before)
 			return
 		}

@@ -15,3 +15,19 @@ func.func @train(%x: tensor<64x32xf32>, %w: tensor<32x32xf32>) -> (tensor<64x32x
   %g = blu.mul %d, %h : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
   func.return %y, %g : (tensor<64x32xf32>, tensor<64x32xf32>) -> ()
 }
+
+// A number widened from 16 bits that is read in two arrangements is in memory once: here shifted by half a row, and as it is.
+// CHECK-LABEL: func.func @shifted
+// CHECK:         tile.launch {{.*}} {kernel = @cast_64} : (tensor<64xbf16>) -> tensor<64xf32>
+// CHECK:         tile.launch {{.*}} {kernel = @silu_mul_add_64} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+// CHECK:         func.return
+func.func @shifted(%p: tensor<2x32xbf16> {blu.input = "p"}) -> (tensor<2x32xf32> {blu.output = "y"}) {
+  %o = blu.cast %p : (tensor<2x32xbf16>) -> tensor<2x32xf32>
+  %s = blu.silu %o : (tensor<2x32xf32>) -> tensor<2x32xf32>
+  %m = blu.mul %s, %o : (tensor<2x32xf32>, tensor<2x32xf32>) -> tensor<2x32xf32>
+  %a = blu.slice %o {limits = array<i64: 2, 32>, starts = array<i64: 0, 16>, steps = array<i64: 1, 1>} : (tensor<2x32xf32>) -> tensor<2x16xf32>
+  %b = blu.slice %o {limits = array<i64: 2, 16>, starts = array<i64: 0, 0>, steps = array<i64: 1, 1>} : (tensor<2x32xf32>) -> tensor<2x16xf32>
+  %c = blu.concat %a, %b {axis = 1 : i64} : (tensor<2x16xf32>, tensor<2x16xf32>) -> tensor<2x32xf32>
+  %y = blu.add %m, %c : (tensor<2x32xf32>, tensor<2x32xf32>) -> tensor<2x32xf32>
+  func.return %y : (tensor<2x32xf32>) -> ()
+}
