@@ -1,6 +1,8 @@
 package blublas
 
 import (
+	"slices"
+
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
 )
@@ -19,14 +21,17 @@ type Epilogue struct {
 	// column, whose Row is 0. Elements are 2 or 4 bytes, addresses and rows multiples of 16. Nil: there is nothing. Where a source is
 	// Near, Fetch reads it, and Apply reads nothing of it that Fetch hasn't read.
 	Sources func(n int) []Read
+	// Results lists the matrices of n columns that are written, where the copy engine can store all of them and bring all matrices that are
+	// read; nil: it can't.
+	Results func(n int) []Read
 	Sums    bool // it sums columns
 	Ragged  bool // it gets 4 elements at a time of whatever rows; not all of a row's last ones may be there, see Point.Holds
 	// Apply is called for every few consecutive elements of a row.
 	Apply func(p *Point, acc []*ir.Value)
 }
 
-// Point is a few consecutive elements of one row, in the hands of one thread: 4 where rows are multiples of 4 elements or the
-// epilogue is Ragged, else 1; 2 or 1 on tensor cores before Hopper.
+// Point is a few consecutive elements of one row, in the hands of one thread: 2 in the accumulators' layout; else 4 where rows are
+// multiples of 4 elements or the epilogue is Ragged, else 1; 2 or 1 on tensor cores before Hopper.
 type Point struct {
 	B      *ptx.Builder
 	part   *part
@@ -60,7 +65,14 @@ type part struct {
 	known    map[onceKey][]*ir.Value
 	columns  map[columnLoad][]*ir.Value
 	sums     map[columnLoad][]*ir.Value
-	near     func(p *Point, r Read) (at *ir.Value, offset int) // where sources are that have been brought to shared memory; nil: none are
+	near     *nearby                                     // sources that have been brought to shared memory; nil: none have
+	put      func(p *Point, r Read, xs []*ir.Value) bool // takes results that the copy engine stores; nil: it stores none
+}
+
+// nearby is the sources that are in shared memory, and how a point's elements of one of them are read.
+type nearby struct {
+	reads []Read
+	load  func(p *Point, source int, elem ir.Type) []*ir.Value
 }
 
 type address struct{ param, pitch, size int }
@@ -106,19 +118,22 @@ type View struct {
 	Batch    [MaxBatch]int
 }
 
-// Read is a view of bytes that an epilogue reads, and how far from its parameter's address it starts.
+// Read is a view of bytes that an epilogue reads or writes, and how far from its parameter's address it starts.
 type Read struct {
 	View
 	Offset int64
 }
 
-// Near is where in shared memory the point's elements of a source are; false where it hasn't been brought there.
-func (p *Point) Near(r Read) (at *ir.Value, offset int, ok bool) {
-	if p.part.near != nil {
-		at, offset = p.part.near(p, r)
-	}
-	return at, offset, at != nil
+// Near says whether a source has been brought to shared memory.
+func (p *Point) Near(r Read) bool { return p.part.near != nil && slices.Contains(p.part.near.reads, r) }
+
+// Source reads the point's elements of a source that is Near.
+func (p *Point) Source(r Read, elem ir.Type) []*ir.Value {
+	return p.part.near.load(p, slices.Index(p.part.near.reads, r), elem)
 }
+
+// Put hands the point's elements of a result, of its type, to the copy engine; false where the epilogue has to store them itself.
+func (p *Point) Put(r Read, xs []*ir.Value) bool { return p.part.put != nil && p.part.put(p, r, xs) }
 
 // At is the address of the point's first element in a view, as a register and a fixed distance.
 func (p *Point) At(v View) (base *ir.Value, offset int) {
@@ -203,8 +218,8 @@ func (p *Point) Load(param int, elem ir.FloatKind) []*ir.Value {
 		return xs
 	}
 	size := int(ir.ByteSize(p.B.Ctx.Float(elem)))
-	if at, offset, ok := p.Near(matrixSource(param, p.part.n, size)); ok {
-		return p.read(at, elem, ptx.Access{Space: "shared", Offset: offset})
+	if r := matrixSource(param, p.part.n, size); p.Near(r) {
+		return widened(p.B, elem, p.Source(r, p.B.Ctx.Float(elem)))
 	}
 	base, offset := p.at(param, p.part.n, size)
 	return p.read(base, elem, ptx.Access{Space: "global", Offset: offset, If: p.inside})
@@ -234,6 +249,14 @@ func (p *Point) read(base *ir.Value, elem ir.FloatKind, a ptx.Access) []*ir.Valu
 	return xs
 }
 
+// widened makes f32 of a type's elements.
+func widened(b *ptx.Builder, elem ir.FloatKind, xs []*ir.Value) []*ir.Value {
+	if elem == ir.F32 {
+		return xs
+	}
+	return each(xs, func(x *ir.Value) *ir.Value { return widen(b, elem, b.Bitcast(x, b.Ctx.Int(16))) })
+}
+
 // widen makes an f32 of 16 bits.
 func widen(b *ptx.Builder, elem ir.FloatKind, bits *ir.Value) *ir.Value {
 	if elem == ir.BF16 {
@@ -249,8 +272,8 @@ func (p *Point) LoadColumn(param int) []*ir.Value {
 	if t.columns[key] != nil {
 		return t.columns[key]
 	}
-	if at, offset, ok := p.Near(columnSource(param)); ok {
-		t.columns[key] = p.read(at, ir.F32, ptx.Access{Space: "shared", Offset: offset})
+	if r := columnSource(param); p.Near(r) {
+		t.columns[key] = p.Source(r, p.B.Ctx.F32())
 		return t.columns[key]
 	}
 	base, offset := p.columnBase(param)
@@ -277,8 +300,24 @@ func (p *Point) columnInside() *ir.Value {
 // Store writes the point's elements to a row-major matrix with N columns, rounded to elem.
 func (p *Point) Store(param int, elem ir.FloatKind, xs []*ir.Value) {
 	size := int(ir.ByteSize(p.B.Ctx.Float(elem)))
+	if p.part.put != nil && p.Put(matrixSource(param, p.part.n, size), p.rounded(elem, xs)) {
+		return
+	}
 	base, offset := p.at(param, p.part.n, size)
 	p.write(base, elem, offset, xs)
+}
+
+// rounded is pairs of f32 as elements of a type.
+func (p *Point) rounded(elem ir.FloatKind, xs []*ir.Value) (ys []*ir.Value) {
+	if elem == ir.F32 {
+		return xs
+	}
+	to := p.B.Ctx.Float(elem)
+	for i := 0; i < len(xs); i += 2 {
+		low, high := p.B.Split(p.B.Pack(to.String(), xs[i], xs[i+1]), to)
+		ys = append(ys, low, high)
+	}
+	return ys
 }
 
 func (p *Point) write(base *ir.Value, elem ir.FloatKind, offset int, xs []*ir.Value) {
@@ -369,8 +408,17 @@ func Standard(o Options) Epilogue {
 		}
 	}
 	e.Reads = len(reads)
+	size := map[ir.FloatKind]int{ir.F32: 4, ir.BF16: 2, ir.F16: 2}[o.Out]
+	e.Results = func(n int) (results []Read) {
+		if n*size%16 != 0 {
+			return nil
+		}
+		if o.Keep {
+			results = append(results, matrixSource(kept, n, size))
+		}
+		return append(results, matrixSource(0, n, size))
+	}
 	e.Sources = func(n int) (sources []Read) {
-		size := map[ir.FloatKind]int{ir.F32: 4, ir.BF16: 2, ir.F16: 2}[o.Out]
 		for _, param := range reads {
 			if n*size%16 == 0 {
 				sources = append(sources, matrixSource(param, n, size))
@@ -385,7 +433,7 @@ func Standard(o Options) Epilogue {
 		for _, param := range reads {
 			p.ready[param] = p.Load(param, o.Out)
 		}
-		if _, _, near := p.Near(columnSource(bias)); near && o.Bias {
+		if o.Bias && p.Near(columnSource(bias)) {
 			p.LoadColumn(bias)
 		}
 	}
@@ -402,10 +450,10 @@ func Standard(o Options) Epilogue {
 			p.Store(kept, o.Out, x)
 		}
 		if o.Gelu {
-			x = each(x, func(v *ir.Value) *ir.Value { return Gelu(b, v, o.Out) })
+			x = each(x, func(v *ir.Value) *ir.Value { return Gelu(b, v) })
 		}
 		if o.GeluGrad {
-			slope := each(p.Load(saved, o.Out), func(v *ir.Value) *ir.Value { return GeluSlope(b, v, o.Out) })
+			slope := each(p.Load(saved, o.Out), func(v *ir.Value) *ir.Value { return GeluSlope(b, v) })
 			x = pairs(b, ptx.Mul, x, slope)
 		}
 		if o.Residual {
@@ -452,8 +500,8 @@ func pairs(b *ptx.Builder, def *ir.OpDef, xs, ys []*ir.Value) []*ir.Value {
 }
 
 // gelu(x) = x s with s = (1 + tanh u)/2 = 1/(1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3). The exponential overflows
-// to the right limits, and where it or s is subnormal 0 will do. Where the result is rounded to bf16 the instruction for tanh, with its 11 bits, is exact enough and
-// half the work.
+// to the right limits, and where it or s is subnormal 0 will do. The instruction for tanh is half the work, but won't do even for bf16: its
+// error of 2^-11 is all there is where 1 + tanh is nearly 0.
 const (
 	geluC   = 0.7978845608028654
 	geluA   = 0.044715
@@ -461,25 +509,20 @@ const (
 )
 
 // geluGate is s.
-func geluGate(b *ptx.Builder, x, xx *ir.Value, out ir.FloatKind) *ir.Value {
-	scaled := func(c float64) *ir.Value {
-		return b.Binary(ptx.Mul, x, b.FMA(xx, b.F32(c*geluA), b.F32(c)))
-	}
-	if out == ir.BF16 {
-		return b.FMA(b.Unary(ptx.Tanh, scaled(geluC)), b.F32(0.5), b.F32(0.5))
-	}
-	return b.Unary(ptx.RcpFlushed, b.Binary(ptx.Add, b.Unary(ptx.Exp2Flushed, scaled(geluEx2)), b.F32(1)))
+func geluGate(b *ptx.Builder, x, xx *ir.Value) *ir.Value {
+	u := b.Binary(ptx.Mul, x, b.FMA(xx, b.F32(geluEx2*geluA), b.F32(geluEx2)))
+	return b.Unary(ptx.RcpFlushed, b.Binary(ptx.Add, b.Unary(ptx.Exp2Flushed, u), b.F32(1)))
 }
 
-// Gelu is gelu in its tanh form, exact enough for a result of that type.
-func Gelu(b *ptx.Builder, x *ir.Value, out ir.FloatKind) *ir.Value {
-	return b.Binary(ptx.Mul, x, geluGate(b, x, b.Binary(ptx.Mul, x, x), out))
+// Gelu is gelu in its tanh form.
+func Gelu(b *ptx.Builder, x *ir.Value) *ir.Value {
+	return b.Binary(ptx.Mul, x, geluGate(b, x, b.Binary(ptx.Mul, x, x)))
 }
 
 // GeluSlope is gelu'(x) = s + x s (1 - s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
-func GeluSlope(b *ptx.Builder, x *ir.Value, out ir.FloatKind) *ir.Value {
+func GeluSlope(b *ptx.Builder, x *ir.Value) *ir.Value {
 	xx := b.Binary(ptx.Mul, x, x)
-	s := geluGate(b, x, xx, out)
+	s := geluGate(b, x, xx)
 	ss := b.FMA(b.Unary(ptx.Neg, s), s, s)
 	du := b.Binary(ptx.Mul, x, b.FMA(xx, b.F32(2*geluC*3*geluA), b.F32(2*geluC)))
 	return b.FMA(ss, du, s)

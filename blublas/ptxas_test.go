@@ -202,7 +202,7 @@ func TestPlanesAssemble(t *testing.T) {
 	tool := upstream.PTXAS(t)
 	c := ir.NewContext(ptx.Dialect)
 	none := regexp.MustCompile(`^\d+ registers, 0 bytes spilled$`)
-	of := &Function{Name: "gelu", Apply: func(b *ptx.Builder, x *ir.Value) *ir.Value { return Gelu(b, x, ir.F32) }}
+	of := &Function{Name: "gelu", Apply: func(b *ptx.Builder, x *ir.Value) *ir.Value { return Gelu(b, x) }}
 	for _, of := range [][]Matrix{
 		{{Name: "a", Rows: 16384, Cols: 3072, Pitch: 3072, PlanePitch: 3072, Of: of, Sets: []Set{{"a", true}}}, {Name: "b", Rows: 768, Cols: 3072, Pitch: 3072, PlanePitch: 3072, Of: of, Sets: []Set{{"b", true}, {"u", false}}}},
 		{{Name: "a", Rows: 16384, Cols: 768, Pitch: 768, PlanePitch: 768, Sets: []Set{{"a", false}}}, {Name: "b", Rows: 768, Cols: 3072, Pitch: 3072, PlanePitch: 3072, Sets: []Set{{"b", true}}}},

@@ -21,9 +21,10 @@ type wgmma struct {
 	tiles      int // of all parts of K
 	steps      int // stages' worth of K in a tile
 	stageBytes int
-	staging    int       // where consumers' warps stage their results
-	barriers   int       // full[Stages], empty[Stages], turn[2]
-	fetching   *fetching // what the epilogue reads; nil where it reads nothing, or for itself
+	staging    int        // where consumers' warps stage their results
+	barriers   int        // full[Stages], empty[Stages], turn[2]
+	fetching   *fetching  // what the epilogue reads; nil where it reads nothing, or for itself
+	fragments  *fragments // how results are stored; nil: by rows
 
 	mapsA, mapsB, scales, epilogue []*ir.Value
 	base                           *ir.Value // shared memory
@@ -48,19 +49,33 @@ func (g Gemm) planWGMMA() *wgmma {
 	w.a = tile{rows: g.BM, depth: g.BK, size: w.size, mnMajor: g.A.MNMajor}
 	w.bt = tile{rows: g.BN, depth: g.BK, size: w.size, mnMajor: g.B.MNMajor}
 	w.stageBytes = w.planes * (w.a.bytes() + w.bt.bytes())
-	stages, staging, barriers := g.Stages*w.stageBytes, 4*g.Consumers*g.staged().bytes(), 8*(2*g.Stages+3)
-	w.staging = stages
-	if w.fetching = g.planFetching(stages, staging+barriers); w.fetching != nil {
-		w.staging = w.fetching.end
-	}
-	w.barriers = w.staging + staging
-	if w.fetching != nil {
-		w.fetching.barriers = w.barriers + barriers
-	}
+	w.planEpilogue(g.Stages*w.stageBytes, 8*(2*g.Stages+3))
 	w.tilesM, w.tilesN = ceil(g.M, g.BM*g.Cluster), ceil(g.N, g.BN)
 	w.tiles = w.tilesM * w.tilesN * g.SplitK * g.matrices()
 	w.steps = g.depth() / g.BK
 	return w
+}
+
+// planEpilogue lays out what follows the stages: what the epilogue reads and writes, and barriers.
+func (w *wgmma) planEpilogue(stages, barriers int) {
+	if f := w.planFragments(stages); f != nil {
+		if w.fetching = w.planFetching(w.read(), f.columns, f.end, barriers); w.fetching != nil || len(w.read()) == 0 {
+			w.fragments, w.barriers = f, f.end
+		}
+	}
+	if w.fragments == nil {
+		staging := 4 * w.Consumers * w.staged().bytes()
+		w.staging = stages
+		if w.fetching = w.planFetching(w.sources(), w.staged().columns, stages, staging+barriers); w.fetching != nil {
+			w.staging = w.fetching.end
+		}
+		w.barriers = w.staging + staging
+	} else if w.fetching != nil {
+		w.barriers = w.fetching.end
+	}
+	if w.fetching != nil {
+		w.fetching.barriers = w.barriers + barriers
+	}
 }
 
 func (w *wgmma) sharedBytes() int {
@@ -87,6 +102,9 @@ func (g Gemm) buildWGMMA(at *ir.Builder, d Device) *Kernel {
 	producer := w.b.Compare("lo", w.warp, w.b.I32(4))
 	w.b.If(producer, true, w.produce, func() {
 		w.consume()
+		if w.fragments != nil { // no block leaves while the copy engine reads its memory
+			w.b.Do(ptx.TMAWait, nil, "pending", 0, "read", true)
+		}
 		if w.refuge != nil {
 			w.refuge.work(w, w.first, k.Grid)
 		}
@@ -141,7 +159,13 @@ func (w *wgmma) parameters(k *Kernel, c *ir.Context) []ir.Type {
 	}
 	if f := w.fetching; f != nil {
 		for _, r := range f.reads {
-			add(w.Epilogue.Params[r.Param], f.tensorMap(r, w.M, w.N))
+			add(w.Epilogue.Params[r.Param], r.tensorMap(w.M, w.N, 64))
+			k.Params[len(k.Params)-1].Offset = r.Offset
+		}
+	}
+	if f := w.fragments; f != nil {
+		for _, r := range f.results {
+			add(w.Epilogue.Params[r.Param], r.tensorMap(w.M, w.N, 16))
 			k.Params[len(k.Params)-1].Offset = r.Offset
 		}
 	}
@@ -167,6 +191,9 @@ func (w *wgmma) takeParameters(args []*ir.Value) {
 	}
 	if f := w.fetching; f != nil {
 		f.maps = take(len(f.reads))
+	}
+	if f := w.fragments; f != nil {
+		f.maps = take(len(f.results))
 	}
 	w.end = w.b.I32(w.tiles)
 	if w.Refuge != nil {
@@ -352,11 +379,11 @@ func (w *wgmma) consume() {
 		at := w.locate(number)
 		acc, stage, parity := w.multiply(at, row, ring[0], ring[1])
 		if w.fetching == nil {
-			w.store(at, row, consumer, acc, nil)
+			w.storeTile(at, row, consumer, acc, nil)
 			return []*ir.Value{stage, parity}
 		}
 		near := w.fetching.reader(w, ring[2], ring[3], consumer)
-		w.store(at, row, consumer, acc, near)
+		w.storeTile(at, row, consumer, acc, near)
 		return []*ir.Value{stage, parity, near.slot, near.parity}
 	})
 }
@@ -385,7 +412,7 @@ func (w *wgmma) takeTurns(consumer *ir.Value) {
 			near = f.reader(w, ring[3], ring[4], nil)
 			near.filled = func() { b.Do(ptx.BarrierArrive, []*ir.Value{theirs, leader}, "offset", f.turn(0)) }
 		}
-		w.store(at, b.I32(0), consumer, acc, near)
+		w.storeTile(at, b.I32(0), consumer, acc, near)
 		stage, parity = w.next(stage, parity, w.steps)
 		ring = []*ir.Value{stage, parity, b.Binary(ptx.Xor, ring[2], b.I32(1))}
 		if near != nil {

@@ -1,8 +1,6 @@
 package blublas
 
 import (
-	"slices"
-
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
 )
@@ -51,9 +49,8 @@ func (g Gemm) sources() []Read {
 
 // planFetching lays out slots from a place in shared memory on, as many as fit beside other bytes or as a tile reads; nil where
 // nothing is read, or it can't be brought.
-func (g Gemm) planFetching(start, others int) *fetching {
-	columns := g.staged().columns
-	f := &fetching{reads: g.sources(), columns: columns, sharers: g.Consumers, steps: g.rowsPerConsumer() / 64 * (g.BN / columns)}
+func (g Gemm) planFetching(reads []Read, columns, start, others int) *fetching {
+	f := &fetching{reads: reads, columns: columns, sharers: g.Consumers, steps: g.rowsPerConsumer() / 64 * (g.BN / columns)}
 	if g.Pingpong {
 		f.sharers = 1
 	}
@@ -92,9 +89,9 @@ func (f *fetching) next(b *ptx.Builder, slot, parity *ir.Value, n int) (*ir.Valu
 	return advance(b, slot, parity, n, f.slots)
 }
 
-// tensorMap describes a source: 64 rows of 128 bytes are moved at once, one of a vector.
-func (f *fetching) tensorMap(r Read, m, n int) *TensorMap {
-	t := &TensorMap{Element: map[int]string{2: "bf16", 4: "f32"}[r.Col], Dims: [2]int{n, m}, Pitch: r.Row, Box: [2]int{rowBytes / r.Col, 64}}
+// tensorMap describes what an epilogue reads or writes: some rows of 128 bytes are moved at once, one of a vector.
+func (r Read) tensorMap(m, n, rows int) *TensorMap {
+	t := &TensorMap{Element: map[int]string{2: "bf16", 4: "f32"}[r.Col], Dims: [2]int{n, m}, Pitch: r.Row, Box: [2]int{rowBytes / r.Col, rows}}
 	if r.vector() {
 		t.Dims[1], t.Pitch, t.Box[1] = 1, ceil(n*r.Col, 16)*16, 1
 	}
@@ -168,6 +165,7 @@ type reader struct {
 	mine             *ir.Value         // where this warp's rows of matrices are in the first slot
 	laneRow, laneCol *ir.Value         // of the lane's first point
 	lanes            map[int]*ir.Value // where it reads matrices, by the size of elements
+	taken            []*ir.Value       // barriers of slots that have been read and not released
 }
 
 // lanePlace tells apart where a lane reads matrices in a slot: by their elements' size, and by how many rows modulo 8 a point is
@@ -187,22 +185,32 @@ func (f *fetching) reader(w *wgmma, slot, parity, consumer *ir.Value) *reader {
 	return r
 }
 
-// await waits for the slot of the columns from `col` on after a part's first one, and gives where points find sources in it.
-func (r *reader) await(col int) func(p *Point, s Read) (*ir.Value, int) {
+// await waits for the next slot, and gives where its matrices, from this warp's rows on, and its vectors are.
+func (r *reader) await() (matrices, vectors *ir.Value) {
 	b := r.b
 	b.Do(ptx.BarrierWait, []*ir.Value{b.Add(r.base, b.MulI(r.slot, 8)), r.parity}, "offset", r.full())
 	if r.left--; r.left == 0 {
 		r.filled()
 	}
-	matrices := b.Add(r.mine, b.MulI(r.slot, r.matrices))
-	vectors := b.AddI(b.Add(r.base, b.MulI(r.slot, r.vectors)), r.start[1])
+	return b.Add(r.mine, b.MulI(r.slot, r.matrices)), b.AddI(b.Add(r.base, b.MulI(r.slot, r.vectors)), r.start[1])
+}
+
+// releaseAll says that the warp has read its slots so far: its lanes have met since, after a fence.
+func (r *reader) releaseAll(leader *ir.Value) {
+	for _, at := range r.taken {
+		r.b.Do(ptx.BarrierArrive, []*ir.Value{at, leader}, "offset", r.empty())
+	}
+	r.taken = nil
+}
+
+// inRows waits for the slot of the columns from `col` on after a part's first one, of whose rows points are parts.
+func (r *reader) inRows(col int) *nearby {
+	b := r.b
+	matrices, vectors := r.await()
 	made := map[lanePlace]*ir.Value{}
-	return func(p *Point, s Read) (*ir.Value, int) {
-		n := slices.Index(r.reads, s)
-		switch {
-		case n < 0:
-			return nil, 0
-		case s.vector():
+	place := func(p *Point, n int) (*ir.Value, int) {
+		s := r.reads[n]
+		if s.vector() {
 			return swizzled(b, b.Add(b.AddI(vectors, r.offsets[n]), b.MulI(b.AddI(r.laneCol, p.dCol-col), s.Col))), 0
 		}
 		key := lanePlace{s.Col, p.dRow % 8}
@@ -211,6 +219,10 @@ func (r *reader) await(col int) func(p *Point, s Read) (*ir.Value, int) {
 		}
 		return made[key], r.offsets[n] + p.dRow*rowBytes
 	}
+	return &nearby{r.reads, func(p *Point, n int, elem ir.Type) []*ir.Value {
+		at, offset := place(p, n)
+		return b.Scalars(b.Load(at, elem, p.Width(), ptx.Access{Space: "shared", Offset: offset}))
+	}}
 }
 
 // swizzled is where a byte lies that is at an address before the swizzle.

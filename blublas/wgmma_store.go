@@ -28,6 +28,15 @@ func (g Gemm) staged() staging {
 	return staging{64}
 }
 
+// storeTile hands a tile's results to the epilogue.
+func (w *wgmma) storeTile(at place, row, consumer *ir.Value, acc []*ir.Value, near *reader) {
+	if w.fragments != nil {
+		w.fragments.store(w, at, row, consumer, acc, near)
+		return
+	}
+	w.store(at, row, consumer, acc, near)
+}
+
 // store takes the results from the accumulators' layout to whole rows through shared memory, a warp's 16 rows and some
 // columns at a time, and hands them to the epilogue, which reads its sources through `near` where that isn't nil.
 func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value, near *reader) {
@@ -74,7 +83,7 @@ func (w *wgmma) storeChunk(p *part, near *reader, c int, stage func(), read func
 		}
 	}
 	if near != nil {
-		p.near = near.await(c)
+		p.near = near.inRows(c)
 	} else {
 		fetch(0)
 	}

@@ -238,12 +238,12 @@ func (m *match) epilogue() bool {
 			stores = true
 		}
 	}
-	m.g.Epilogue = blublas.Epilogue{Kind: m.kind(), Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Sources: m.sources, Apply: m.apply, Fetch: func(p *blublas.Point) {
+	m.g.Epilogue = blublas.Epilogue{Kind: m.kind(), Reads: len(fetched), Sums: len(m.sums) > 0, Ragged: m.ragged(), Sources: m.sources, Results: m.results, Apply: m.apply, Fetch: func(p *blublas.Point) {
 		for _, op := range fetched {
 			m.load(p, op)
 		}
 		for _, op := range columns {
-			if _, _, near := p.Near(m.views[op].read()); near {
+			if p.Near(m.views[op].read()) {
 				m.load(p, op)
 			}
 		}
@@ -328,6 +328,20 @@ func onlyUse(v *ir.Value) (only *ir.Use) {
 	return only
 }
 
+// results lists what the epilogue writes, where the copy engine can store all of it and bring all matrices that are read.
+func (m *match) results(int) (results []blublas.Read) {
+	for _, op := range m.ops {
+		v, ok := m.views[op]
+		if ok && (v.whole || op.Is(tile.Store)) && !(v.whole && m.source(v)) {
+			return nil
+		}
+		if ok && op.Is(tile.Store) {
+			results = append(results, v.read())
+		}
+	}
+	return results
+}
+
 // source reports whether the copy engine can bring what a load reads: a matrix, or an element for each column.
 func (m *match) source(v view) bool {
 	size := ir.ByteSize(v.elem)
@@ -341,7 +355,7 @@ func (m *match) replaced(ref *ir.Value) bool {
 	return slices.ContainsFunc(share.Shared(m.kernel), func(pair [2]int) bool { return ins[pair[0]] == ref })
 }
 
-// read is what the copy engine brings for a view.
+// read is what the copy engine moves of a view.
 func (v view) read() blublas.Read { return blublas.Read{View: v.View, Offset: v.fixed} }
 
 // ragged reports whether all that is read and written in whole rows may be moved 4 elements at a time, though rows are no multiples

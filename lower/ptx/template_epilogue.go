@@ -84,15 +84,15 @@ func (m *match) rounded(op *ir.Op, env map[*ir.Value][]*ir.Value, n int) []*ir.V
 }
 
 // function is what an operation does with elements. gelu needs no closer exponential than the special unit's: what rounding its argument
-// costs is as much. (The instruction for tanh won't do even for bf16: its error of 2^-11 is all there is where 1 + tanh is nearly 0.)
+// costs is as much.
 func (m *match) function(op *ir.Op) (scalarFunc, error) {
 	if op.Attrs().Str("approximate") == "tanh" && op.Result(0).Elem() == ir.Type(m.l.c.F32()) {
 		switch op.Def().Name {
 		case "gelu":
-			return func(xs []*ir.Value) (*ir.Value, error) { return blublas.Gelu(m.l.b, xs[0], ir.F32), nil }, nil
+			return func(xs []*ir.Value) (*ir.Value, error) { return blublas.Gelu(m.l.b, xs[0]), nil }, nil
 		case "gelu_grad":
 			return func(xs []*ir.Value) (*ir.Value, error) {
-				return m.l.b.Mul(xs[1], blublas.GeluSlope(m.l.b, xs[0], ir.F32)), nil
+				return m.l.b.Mul(xs[1], blublas.GeluSlope(m.l.b, xs[0])), nil
 			}, nil
 		}
 	}
@@ -121,8 +121,8 @@ func (m *match) load(p *blublas.Point, op *ir.Op) []*ir.Value {
 	// Of a single row or column, which is replaced, threads beyond it read nothing: others may have written it.
 	row, col := v.Row != 0 || v.replaced, v.Col != 0 || v.replaced
 	return p.Once(op, row, col, func() []*ir.Value {
-		if at, shift, near := p.Near(v.read()); near {
-			return m.l.b.Scalars(m.l.b.Load(at, v.elem, p.Width(), ptx.Access{Space: "shared", Offset: shift}))
+		if r := v.read(); p.Near(r) {
+			return p.Source(r, v.elem)
 		}
 		at, shift := m.at(p, v)
 		when := p.Inside(row, col)
@@ -152,11 +152,14 @@ func (m *match) load(p *blublas.Point, op *ir.Op) []*ir.Value {
 // store writes a point's elements: where not all are there, one at a time.
 func (m *match) store(p *blublas.Point, op *ir.Op, xs []*ir.Value) {
 	v := m.views[op]
-	at, shift := m.at(p, v)
 	n := p.Width()
 	if len(xs) == 1 {
 		xs = slices.Repeat(xs, n)
 	}
+	if p.Put(v.read(), xs) {
+		return
+	}
+	at, shift := m.at(p, v)
 	whole, row := p.Holds(n-1), p.Inside(true, false)
 	if whole == nil {
 		m.write(v, at, shift, xs, m.together(v, n), p.Inside(true, true))
