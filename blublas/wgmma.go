@@ -58,23 +58,19 @@ func (g Gemm) planWGMMA() *wgmma {
 
 // planEpilogue lays out what follows the stages: what the epilogue reads and writes, and barriers.
 func (w *wgmma) planEpilogue(stages, barriers int) {
-	if f := w.planFragments(stages); f != nil {
-		if w.fetching = w.planFetching(w.read(), f.columns, f.end, barriers); w.fetching != nil || len(w.read()) == 0 {
-			w.fragments, w.barriers = f, f.end
-		}
-	}
-	if w.fragments == nil {
+	if w.fragments, w.fetching = w.planOwnLayout(stages, barriers); w.fragments != nil {
+		w.barriers = w.fragments.end
+	} else {
 		staging := 4 * w.Consumers * w.staged().bytes()
 		w.staging = stages
 		if w.fetching = w.planFetching(w.sources(), w.staged().columns, stages, staging+barriers); w.fetching != nil {
 			w.staging = w.fetching.end
 		}
 		w.barriers = w.staging + staging
-	} else if w.fetching != nil {
-		w.barriers = w.fetching.end
 	}
-	if w.fetching != nil {
-		w.fetching.barriers = w.barriers + barriers
+	if f := w.fetching; f != nil {
+		w.barriers = max(w.barriers, f.end)
+		f.barriers = w.barriers + barriers
 	}
 }
 

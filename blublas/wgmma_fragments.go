@@ -28,8 +28,26 @@ type fragments struct {
 // stagedBox is 16 rows of a box.
 const stagedBox = 16 * rowBytes
 
-// planFragments lays out boxes and sums from a place in shared memory on; nil where the epilogue, or the kernel, isn't for it.
-func (g Gemm) planFragments(start int) *fragments {
+// planOwnLayout plans how results are stored from the accumulators' own layout, and the ring of what is read; nil where that can't be. Half of
+// what a tile reads in the ring is worth more than a second set of boxes.
+func (g Gemm) planOwnLayout(start, others int) (*fragments, *fetching) {
+	reads := g.read()
+	for sets := 2; sets > 0; sets-- {
+		f := g.planFragments(start, sets)
+		if f == nil {
+			break
+		}
+		ring := g.planFetching(reads, f.columns, f.end, others)
+		if len(reads) == 0 || ring != nil && (2*ring.slots >= ring.steps || sets == 1) {
+			return f, ring
+		}
+	}
+	return nil, nil
+}
+
+// planFragments lays out boxes, as many sets as that or fewer, and sums from a place in shared memory on; nil where the epilogue, or the kernel,
+// isn't for it.
+func (g Gemm) planFragments(start, sets int) *fragments {
 	e := g.Epilogue
 	if _, planes := g.elem(); planes > 1 || e.Results == nil || g.SplitK > 1 || len(g.Batch) > 0 || e.Sums && g.many() {
 		return nil
@@ -47,7 +65,7 @@ func (g Gemm) planFragments(start int) *fragments {
 		f.first = append(f.first, f.boxes)
 		f.boxes += f.columns * r.Col / rowBytes
 	}
-	if f.sets = max(1, 2/f.boxes); e.Sums {
+	if f.sets = max(1, sets/f.boxes); e.Sums {
 		f.sets = 1 // room for sums
 	}
 	f.sums = start + 4*g.Consumers*f.warp()
