@@ -21,8 +21,8 @@ type Epilogue struct {
 	// column, whose Row is 0. Elements are 2 or 4 bytes, addresses and rows multiples of 16. Nil: there is nothing. Where a source is
 	// Near, Fetch reads it, and Apply reads nothing of it that Fetch hasn't read.
 	Sources func(n int) []Read
-	// Results lists the matrices of n columns that are written, where the copy engine can store all of them and bring all matrices that are
-	// read; nil: it can't.
+	// Results lists the matrices of n columns that are written, where the copy engine could store all of them and bring all matrices that are
+	// read, and sums go to one parameter; nil: that isn't so.
 	Results func(n int) []Read
 	Sums    bool // it sums columns
 	Ragged  bool // it gets 4 elements at a time of whatever rows; not all of a row's last ones may be there, see Point.Holds

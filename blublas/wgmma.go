@@ -98,8 +98,8 @@ func (g Gemm) buildWGMMA(at *ir.Builder, d Device) *Kernel {
 	producer := w.b.Compare("lo", w.warp, w.b.I32(4))
 	w.b.If(producer, true, w.produce, func() {
 		w.consume()
-		if w.fragments != nil { // no block leaves while the copy engine reads its memory
-			w.b.Do(ptx.TMAWait, nil, "pending", 0, "read", true)
+		if w.fragments != nil {
+			w.fragments.drain(w)
 		}
 		if w.refuge != nil {
 			w.refuge.work(w, w.first, k.Grid)

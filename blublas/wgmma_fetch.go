@@ -195,14 +195,6 @@ func (r *reader) await() (matrices, vectors *ir.Value) {
 	return b.Add(r.mine, b.MulI(r.slot, r.matrices)), b.AddI(b.Add(r.base, b.MulI(r.slot, r.vectors)), r.start[1])
 }
 
-// releaseAll says that the warp has read its slots so far: its lanes have met since, after a fence.
-func (r *reader) releaseAll(leader *ir.Value) {
-	for _, at := range r.taken {
-		r.b.Do(ptx.BarrierArrive, []*ir.Value{at, leader}, "offset", r.empty())
-	}
-	r.taken = nil
-}
-
 // inRows waits for the slot of the columns from `col` on after a part's first one, of whose rows points are parts.
 func (r *reader) inRows(col int) *nearby {
 	b := r.b

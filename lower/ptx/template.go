@@ -328,14 +328,18 @@ func onlyUse(v *ir.Value) (only *ir.Use) {
 	return only
 }
 
-// results lists what the epilogue writes, where the copy engine can store all of it and bring all matrices that are read.
+// results lists what the epilogue writes, where the copy engine could store all of it and bring all matrices that are read.
 func (m *match) results(int) (results []blublas.Read) {
+	if len(m.sums) > 1 {
+		return nil
+	}
 	for _, op := range m.ops {
 		v, ok := m.views[op]
-		if ok && (v.whole || op.Is(tile.Store)) && !(v.whole && m.source(v)) {
+		switch {
+		case !ok || op.Is(tile.Load) && !v.whole:
+		case !v.whole || !m.source(v) || op.Is(tile.Load) && spared(op) != nil:
 			return nil
-		}
-		if ok && op.Is(tile.Store) {
+		case op.Is(tile.Store):
 			results = append(results, v.read())
 		}
 	}
