@@ -65,8 +65,8 @@ func (g Gemm) planFragments(start, sets int) *fragments {
 			f.columns = rowBytes / 2
 		}
 	}
-	if len(f.results) > 1 || e.Sums {
-		f.sets = 1 // as much room
+	if len(f.results) > 1 || e.Sums || g.rowsPerConsumer()/64*(g.BN/f.columns)%sets != 0 {
+		f.sets = 1 // room for more than one result, or for sums; or the next tile's first chunk would come to the same set as this one's last
 	}
 	f.sums = start + 4*g.Consumers*f.warp()
 	f.end = f.sums
@@ -147,7 +147,7 @@ func (f *fragments) store(w *wgmma, at place, row, consumer *ir.Value, acc []*ir
 		if w.many() {
 			fetch(i + 1)
 		}
-		if len(f.results) > 0 || near != nil {
+		if len(f.results) > 0 || near != nil && len(near.taken) > 0 {
 			b.Do(ptx.Fence, nil, "kind", "async") // the copy engine reads what was written, and overwrites what was read
 			b.Do(ptx.WarpSync, nil)
 		}
