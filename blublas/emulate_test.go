@@ -472,6 +472,11 @@ func products() []product {
 			add(g, layout, forwardOptions, 130, 132, 2*g.BK)
 			add(g, layout, backwardOptions, 200, g.BN+8, 4*g.BK+8)
 			add(g, layout, halfOptions, 1, 17, 8)
+			if layout == "nt" { // rows that the copy engine can store
+				add(g, layout, Options{Out: ir.BF16, Bias: true, Gelu: true, Keep: true}, 2*g.BM+70, g.BN+8, 2*g.BK)
+				add(g, layout, Options{Out: ir.BF16, GeluGrad: true, SumColumns: true}, 2*g.BM+70, g.BN+8, g.BK)
+				add(g, layout, halfOptions, 4*g.BM+70, 2*g.BN, g.BK)
+			}
 		}
 	}
 	// What planes don't hold is computed on the float32 units by the same kernel, several tiles a block.
@@ -575,6 +580,7 @@ func wgmmaTemplates() []Gemm {
 	wgmma(BF16, 256, 192, 2, 1, 1, false)
 	wgmma(BF16, 64, 256, 2, 1, 1, true)
 	wgmma(BF16, 192, 128, 3, 1, 1, true)
+	wgmma(BF16, 128, 192, 3, 1, 1, false)
 	wgmma(TF32, 128, 128, 3, 1, 1, true)
 	wgmma(TF32, 128, 128, 2, 2, 1, false)
 	wgmma(FP16x3, 128, 128, 2, 1, 1, false)

@@ -47,7 +47,7 @@ func (g Gemm) planOwnLayout(start, others int) (*fragments, *fetching) {
 // planFragments lays out boxes and sums from a place in shared memory on; nil where the epilogue, or the kernel, isn't for it.
 func (g Gemm) planFragments(start, sets int) *fragments {
 	e := g.Epilogue
-	if _, planes := g.elem(); planes > 1 || e.Results == nil || g.SplitK > 1 || len(g.Batch) > 0 || e.Sums && g.many() {
+	if _, planes := g.elem(); planes > 1 || e.Results == nil || g.SplitK > 1 || len(g.Batch) > 0 {
 		return nil
 	}
 	results := e.Results(g.N)
@@ -60,10 +60,15 @@ func (g Gemm) planFragments(start, sets int) *fragments {
 			f.results = append(f.results, r)
 		}
 	}
+	vectors := false
 	for _, r := range slices.Concat(f.results, g.read()) {
 		if r.Col < 4 {
 			f.columns = rowBytes / 2
 		}
+		vectors = vectors || r.vector()
+	}
+	if e.Sums && (g.many() || vectors && len(f.results) > 1) { // ptxas spills
+		return nil
 	}
 	if len(f.results) > 1 || e.Sums || g.rowsPerConsumer()/64*(g.BN/f.columns)%sets != 0 {
 		f.sets = 1 // room for more than one result, or for sums; or the next tile's first chunk would come to the same set as this one's last
@@ -133,9 +138,10 @@ func (f *fragments) store(w *wgmma, at place, row, consumer *ir.Value, acc []*ir
 		}
 		w.Epilogue.fetch(chunks[i].pts)
 	}
+	few := w.many()
 	fetch(0)
 	for i, c := range chunks {
-		if !w.many() {
+		if !few {
 			fetch(i + 1)
 		}
 		boxes := b.AddI(mine, i%f.sets*len(f.results)*stagedBox)
@@ -144,7 +150,7 @@ func (f *fragments) store(w *wgmma, at place, row, consumer *ir.Value, acc []*ir
 			b.Do(ptx.WarpSync, nil) // what was in these boxes has been stored
 		}
 		f.apply(w, c, lanes, boxes)
-		if w.many() {
+		if few {
 			fetch(i + 1)
 		}
 		if len(f.results) > 0 || near != nil && len(near.taken) > 0 {
