@@ -19,17 +19,24 @@ func TestReadsBeforeCopies(t *testing.T) {
 		name     string
 		o        Options
 		pingpong bool
+		rows     bool // how results are stored
 	}{
-		{"a residual and a bias, consumers in turns", Options{Out: ir.F32, Bias: true, Residual: true}, true},
-		{"a residual, both consumers at once", Options{Out: ir.F32, Residual: true}, false},
-		{"a bias", Options{Out: ir.BF16, Bias: true}, false},
+		{"a residual and a bias, consumers in turns", Options{Out: ir.F32, Bias: true, Residual: true}, true, false},
+		{"the same by rows", Options{Out: ir.F32, Bias: true, Residual: true}, true, true},
+		{"a residual, both consumers at once", Options{Out: ir.F32, Residual: true}, false, false},
+		{"a bias, and results in boxes", Options{Out: ir.BF16, Bias: true}, false, false},
+		{"a bias by rows", Options{Out: ir.BF16, Bias: true}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := Gemm{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 64, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1, Pingpong: c.pingpong}
 			g = with(g, "nt", 540, 64, 72)
-			g.Epilogue = Standard(c.o)
-			require.NotNil(t, g.planWGMMA().fetching)
+			if g.Epilogue = Standard(c.o); c.rows {
+				g.Epilogue.Results = nil
+			}
+			plan := g.planWGMMA()
+			require.NotNil(t, plan.fetching)
+			require.Equal(t, c.rows, plan.fragments == nil)
 			needed(t, func(change func(*ir.Op)) error {
 				e := prepare(t, g, c.o)
 				all := e.kernels(t, one)
@@ -68,7 +75,7 @@ func needed(t *testing.T, run func(change func(kernel *ir.Op)) error) {
 	require.NoError(t, run(func(kernel *ir.Op) { fences = len(asyncFences(kernel)) }))
 	require.Positive(t, fences)
 	for i := range fences {
-		require.ErrorContains(t, run(func(kernel *ir.Op) { asyncFences(kernel)[i].Erase() }), `read with no fence {kind = "async"} between them`)
+		require.ErrorContains(t, run(func(kernel *ir.Op) { asyncFences(kernel)[i].Erase() }), `with no fence {kind = "async"} between them`)
 	}
 }
 

@@ -100,6 +100,9 @@ func TestMutants(t *testing.T) {
 		{g: with(wgmma(BF16, 128, 64, 2, 1, true), "nt", 600, 130, 328), o: plainOptions},
 		{g: with(wgmma(BF16, 128, 128, 2, 2, false), "nt", 600, 130, 328), o: plainOptions},
 		{g: with(wgmma(BF16, 128, 64, 2, 1, true), "nt", 540, 128, 72), o: Options{Out: ir.F32, Bias: true, Residual: true}},
+		{g: with(wgmma(BF16, 64, 128, 2, 1, true), "nt", 300, 136, 72), o: Options{Out: ir.BF16, GeluGrad: true, SumColumns: true}},
+		{g: with(wgmma(BF16, 128, 64, 2, 1, false), "nt", 300, 132, 72), o: Options{Out: ir.F32, Bias: true, Residual: true}},
+		{g: with(wgmma(BF16, 128, 64, 2, 1, false), "nt", 300, 136, 72), o: Options{Out: ir.BF16, Bias: true, Gelu: true, Keep: true}},
 		{g: with(wgmma(FP16x3, 128, 64, 2, 1, false), "nt", 300, 66, 200), o: plainOptions},
 	}
 	tables := make([]string, len(products))
