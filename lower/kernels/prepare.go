@@ -57,6 +57,9 @@ func prepare(c *ir.Context, fn *ir.Op, t Target) map[*ir.Op]string {
 	p.fold(fn)
 	mergeSmall(fn)
 	rewrite.EraseDead(fn)
+	if len(t.Beside) > 0 {
+		behindProducts(fn)
+	}
 	return p.origin
 }
 

@@ -11,6 +11,9 @@ import (
 func (p *planner) dot(op *ir.Op) {
 	for i := range 2 {
 		p.straighten(op, i)
+		for _, v := range bases(op.Operand(i)) {
+			p.beside(v, op)
+		}
 		p.demand(op.Operand(i))
 	}
 	g := p.newGroup(product, op, nil)

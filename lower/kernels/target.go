@@ -42,6 +42,9 @@ type Target struct {
 	GemmPoints int64
 	// GemmColumnSums says that a product's epilogue may add up the rows of its block.
 	GemmColumnSums bool
+	// Beside lists the precisions of products whose operands another product's epilogue may write beside its own results, if it reads
+	// what they are computed of. Those of others are better computed where they are read.
+	Beside []string
 	// WideProducts says that products, and arithmetic, take float32 where elements are narrower: casts are made before.
 	WideProducts bool
 
@@ -74,7 +77,7 @@ func CUDA() Target {
 		Name:       "cuda",
 		BlockElems: 4096, TransposeEdge: 64, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 8192, Panels: 264, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
 		LogitsElems: 1 << 24, ClassifierRows: 2048,
-		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, WideProducts: true, Float64: true, Int64: true,
+		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, Beside: []string{"bf16", "tf32"}, WideProducts: true, Float64: true, Int64: true,
 		Queries: 64, Keys: 64, AttentionSteps: true,
 	}
 }
