@@ -31,7 +31,8 @@ type Attention struct {
 
 	// How the tensors lie in memory. A gradient's tensor has its own.
 	Q, K, V, O, DO, DQ, DK, DV Strides
-	LSE                        Strides // of the logarithms of sums, a number a position: Row is 1. Without any they follow one another
+	Sums                       ColumnSums // of the gradients
+	LSE                        Strides    // of the logarithms of sums, a number a position: Row is 1. Without any they follow one another
 
 	Block AttentionBlock // see Blocks
 	Guard Guard          // which heads it computes: of those that AttentionSplit found unfit for planes
@@ -244,6 +245,9 @@ func (a Attention) Check(d Device) error {
 	}
 	if a.Batch*a.Heads*max(ceil(a.Queries, b.rows()), ceil(a.Keys, b.rows())) >= 1<<31 || a.Batch*a.Heads*a.Queries >= 1<<31 {
 		return fail("too many rows: indices have 31 bits")
+	}
+	if sequences := ceil(max(a.Queries, a.Keys), AttentionSumRows); a.Batch*sequences*a.Sums.Pitch >= 1<<31 {
+		return fail("%d sums a row; indices have 31 bits", a.Sums.Pitch)
 	}
 	if n, limit := a.sharedBytes(), min(int64(d.SharedPerBlock), ptx.SharedLimit(a.Target)); b.Consumers == 0 && int64(n) > limit {
 		return fail("%d bytes of shared memory, a block has %d", n, limit)

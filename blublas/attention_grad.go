@@ -8,7 +8,7 @@ import (
 )
 
 // GradQueries makes the kernel of the queries' gradients. It also writes delta, the sum of o * do for each query, which GradKeys
-// reads. Parameters: q, k, v, o, lse, do, dq, delta; lse and delta are f32, [batch, heads, queries].
+// reads. Parameters: q, k, v, o, lse, do, dq, delta and, with Sums, sums; lse and delta are f32, [batch, heads, queries].
 func (a Attention) GradQueries(at *ir.Builder, d Device) (*Kernel, error) {
 	if err := a.check(AttentionGradQueries, d); err != nil {
 		return nil, err
@@ -16,7 +16,7 @@ func (a Attention) GradQueries(at *ir.Builder, d Device) (*Kernel, error) {
 	if a.Block.Consumers > 0 {
 		return a.gradQueriesHopper(at, d), nil
 	}
-	k, w := a.start(at, d, "attention_grad_queries", a.Queries, a.Heads, "q", "k", "v", "o", "lse", "do", "dq", "delta")
+	k, w := a.start(at, d, "attention_grad_queries", a.Queries, a.Heads, a.summed("q", "k", "v", "o", "lse", "do", "dq", "delta")...)
 	w.body(w.gradQueries)
 	return k, nil
 }
@@ -77,7 +77,9 @@ func (w *attention) gradQueries() {
 	}
 	offset, sum := ring.each(b.I32(0), unmasked, offset, w.zeros(a.Features), step(false))
 	_, sum = ring.each(unmasked, end, offset, sum, step(true))
-	w.storeRows(w.base("dq", a.DQ, w.head), a.DQ.Row, sum, func(int, bool) *ir.Value { return b.F32(a.Scale) })
+	scale := func(int, bool) *ir.Value { return b.F32(a.Scale) }
+	w.storeRows(w.base("dq", a.DQ, w.head), a.DQ.Row, sum, scale)
+	w.sumRows(a.Sums.Q, sum, scale)
 }
 
 // statistics is where the numbers of a head's queries start in a tensor [batch, heads, queries] of f32.
@@ -137,7 +139,7 @@ func (w *attention) loadColumn(at *ir.Value, offset int, there *ir.Value) []*ir.
 }
 
 // GradKeys makes the kernel of the keys' and values' gradients: its rows are keys, its columns the queries that see them, of
-// every head that shares the keys, in order. Parameters: q, k, v, lse, do, delta, dk, dv.
+// every head that shares the keys, in order. Parameters: q, k, v, lse, do, delta, dk, dv and, with Sums, sums.
 func (a Attention) GradKeys(at *ir.Builder, d Device) (*Kernel, error) {
 	if err := a.check(AttentionGradKeys, d); err != nil {
 		return nil, err
@@ -145,7 +147,7 @@ func (a Attention) GradKeys(at *ir.Builder, d Device) (*Kernel, error) {
 	if a.Block.Consumers > 0 {
 		return a.gradKeysHopper(at, d), nil
 	}
-	k, w := a.start(at, d, "attention_grad_keys", a.Keys, a.KeyHeads, "q", "k", "v", "lse", "do", "delta", "dk", "dv")
+	k, w := a.start(at, d, "attention_grad_keys", a.Keys, a.KeyHeads, a.summed("q", "k", "v", "lse", "do", "delta", "dk", "dv")...)
 	w.body(w.gradKeys)
 	return k, nil
 }
@@ -196,6 +198,8 @@ func (w *attention) gradKeys() {
 	scale := func(x float64) func(int, bool) *ir.Value { return func(int, bool) *ir.Value { return b.F32(x) } }
 	w.storeRows(w.base("dk", a.DK, w.head), a.DK.Row, sums[:half], scale(a.Scale))
 	w.storeRows(w.base("dv", a.DV, w.head), a.DV.Row, sums[half:], scale(1))
+	w.sumRows(a.Sums.K, sums[:half], scale(a.Scale))
+	w.sumRows(a.Sums.V, sums[half:], scale(1))
 }
 
 // bringNumbers starts copying lse and delta of a block of queries: after its panels.

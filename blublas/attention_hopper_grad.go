@@ -10,7 +10,7 @@ import (
 // gradQueriesHopper makes GradQueries' kernel for warpgroups. Parameters: tensor maps of q, do, k and v, or of their planes,
 // o, lse, do, dq, delta; with planes their scales.
 func (a Attention) gradQueriesHopper(at *ir.Builder, d Device) *Kernel {
-	k, w := a.startHopper(at, AttentionGradQueries, d, "attention_grad_queries", "o", "lse", "do", "dq", "delta")
+	k, w := a.startHopper(at, AttentionGradQueries, d, "attention_grad_queries", a.summed("o", "lse", "do", "dq", "delta")...)
 	w.build(w.gradQueriesTile)
 	return k
 }
@@ -35,7 +35,9 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 	w.releaseRows(rows)
 	ring = w.skip(end, all, slot{out[0], out[1]})
 	w.pass()
-	w.storeRows(w.base("dq", w.DQ, w.head), w.DQ.Row, w.quarters(out[2]), func(int, bool) *ir.Value { return b.F32(w.Scale) })
+	sums, factor := w.quarters(out[2]), func(int, bool) *ir.Value { return b.F32(w.Scale) }
+	w.storeRows(w.base("dq", w.DQ, w.head), w.DQ.Row, sums, factor)
+	w.sumRows(w.Sums.Q, sums, factor)
 	return ring
 }
 
@@ -120,7 +122,7 @@ func (w *groups) addScaled(left factor, down [2]*ir.Value, right factor, scale, 
 // gradKeysHopper makes GradKeys' kernel for warpgroups. Parameters: tensor maps of k, v, q and do, or of their planes, lse,
 // delta, dk, dv; with planes their scales.
 func (a Attention) gradKeysHopper(at *ir.Builder, d Device) *Kernel {
-	k, w := a.startHopper(at, AttentionGradKeys, d, "attention_grad_keys", "lse", "delta", "dk", "dv")
+	k, w := a.startHopper(at, AttentionGradKeys, d, "attention_grad_keys", a.summed("lse", "delta", "dk", "dv")...)
 	w.build(w.gradKeysTile)
 	return k
 }
@@ -182,8 +184,11 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 	w.releaseRows(rows)
 	w.pass()
 	factor := func(x float64) func(int, bool) *ir.Value { return func(int, bool) *ir.Value { return b.F32(x) } }
-	w.storeRows(w.base("dk", w.DK, w.head), w.DK.Row, w.quarters(out[2]), factor(w.Scale))
-	w.storeRows(w.base("dv", w.DV, w.head), w.DV.Row, w.quarters(out[3]), factor(1))
+	dk, dv := w.quarters(out[2]), w.quarters(out[3])
+	w.storeRows(w.base("dk", w.DK, w.head), w.DK.Row, dk, factor(w.Scale))
+	w.storeRows(w.base("dv", w.DV, w.head), w.DV.Row, dv, factor(1))
+	w.sumRows(w.Sums.K, dk, factor(w.Scale))
+	w.sumRows(w.Sums.V, dv, factor(1))
 	return slot{out[0], out[1]}
 }
 

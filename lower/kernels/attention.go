@@ -60,14 +60,25 @@ func (l *lowerer) attentionSpec(s *spec, op *ir.Op) {
 // attentionGradSpec is its gradient: a grid point has a head of keys and values and goes over its blocks; for each, over
 // the queries of the group that see any of it, with the probabilities computed again from lse. The gradients of keys and
 // values are carried, that of the queries is summed in scratch memory.
-func (l *lowerer) attentionGradSpec(s *spec, op *ir.Op) {
+//
+// With sums, those of the gradients' columns over some positions each are one more output.
+func (l *lowerer) attentionGradSpec(s *spec, op *ir.Op, sums *gradSums) {
 	a := l.attentionSizes(op)
 	s.name = "attention_grad_" + a.name()
 	s.inputs, s.outputs = asIs(op.Operands()), asIs(op.Results())
+	if sums != nil {
+		rows := a.b * ((a.s + l.target.AttentionSumRows - 1) / l.target.AttentionSumRows)
+		s.name = "attention_grad_reduce_sum_" + a.name()
+		s.outputs = append(s.outputs, port{value: sums.op.Result(0), shape: []int64{rows, sums.width()}, sum: sums.op})
+	}
 	s.build = func() *ir.Op {
 		w := &attentionWriter{l.start(s, []int64{a.b, a.hk}, []int64{1, 1}), a}
-		w.backward()
+		w.backward(sums, l.target.AttentionSumRows)
 		w.end()
+		if sums != nil {
+			columns := sums.columns()
+			w.kernel.SetAttr(share.SumsAttr, l.c.I64s(columns[:]...))
+		}
 		if l.target.AttentionSteps {
 			w.kernel.SetAttr(share.ApartAttr, l.c.Unit())
 		}
@@ -162,7 +173,7 @@ func (w *attentionWriter) forward() {
 	w.store(lse, w.outs[1], []*ir.Value{b, h, i}, 2, -1)
 }
 
-func (w *attentionWriter) backward() {
+func (w *attentionWriter) backward(sums *gradSums, sumRows int64) {
 	a := w.a
 	b, hk := w.axes[0], w.axes[1]
 	zero, one, group := w.number(0), w.number(1), w.number(a.h/a.hk)
@@ -171,6 +182,10 @@ func (w *attentionWriter) backward() {
 	h0 := w.index(arith.Muli, hk, group)
 	dq := w.typed(tile.Scratch, nil, w.c.MemRef([]int64{a.h / a.hk, a.s, a.d}, elem))
 	delta := w.typed(tile.Scratch, nil, w.c.MemRef([]int64{a.h / a.hk, a.s, 1}, elem))
+	var dk, dv *ir.Value // scratch that only sums need
+	if sums != nil {
+		dk, dv = w.typed(tile.Scratch, nil, w.c.MemRef([]int64{1, a.t, a.d}, elem)), w.typed(tile.Scratch, nil, w.c.MemRef([]int64{1, a.t, a.e}, elem))
+	}
 	each := func(body func(g, h, i *ir.Value)) { // for every block of queries of the group
 		w.loop(zero, group, one, nil, func(g *ir.Value, _ []*ir.Value) []*ir.Value {
 			w.loop(zero, w.number(a.s), queries, nil, func(i *ir.Value, _ []*ir.Value) []*ir.Value {
@@ -187,23 +202,49 @@ func (w *attentionWriter) backward() {
 		w.store(none, dq, []*ir.Value{g, i, zero}, 1, 2)
 	})
 	w.loop(zero, w.number(a.t), keys, nil, func(j *ir.Value, _ []*ir.Value) []*ir.Value {
-		w.keyBlock(b, hk, h0, j, dq, delta)
+		grads := w.keyBlock(b, hk, h0, j, dq, delta)
+		if sums != nil {
+			w.store(grads[0], dk, []*ir.Value{zero, j, zero}, 1, 2)
+			w.store(grads[1], dv, []*ir.Value{zero, j, zero}, 1, 2)
+		}
 		return nil
 	})
 	each(func(g, h, i *ir.Value) {
 		x := w.load(dq, []*ir.Value{g, i, zero}, 1, 2, a.queries, a.d)
 		w.put(w.named("mul", x, w.constant(a.scale, elem)), w.outs[0], b, h, i)
 	})
+	if sums != nil {
+		at := sums.columns()
+		w.loop(zero, group, one, nil, func(g *ir.Value, _ []*ir.Value) []*ir.Value {
+			w.sumColumns(dq, g, a.s, a.d, w.constant(a.scale, elem), b, w.index(arith.Addi, h0, g), at[0], sumRows)
+			return nil
+		})
+		w.sumColumns(dk, zero, a.t, a.d, w.constant(1, elem), b, hk, at[1], sumRows)
+		w.sumColumns(dv, zero, a.t, a.e, w.constant(1, elem), b, hk, at[2], sumRows)
+	}
+}
+
+// sumColumns stores sums of every few positions of a head's gradient, which is in scratch memory, times a factor.
+func (w *attentionWriter) sumColumns(from, g *ir.Value, positions, features int64, factor, b, head *ir.Value, column, rows int64) {
+	zero, step := w.number(0), w.number(rows)
+	w.loop(zero, w.number(positions), step, nil, func(i *ir.Value, _ []*ir.Value) []*ir.Value {
+		x := w.load(from, []*ir.Value{g, i, zero}, 1, 2, min(rows, positions), features)
+		sum := w.reduce("sum", 0, w.named("mul", x, factor))
+		row := w.index(arith.Addi, w.index(arith.Muli, b, w.number((positions+rows-1)/rows)), w.index(arith.Divsi, i, step))
+		at := w.index(arith.Addi, w.index(arith.Muli, head, w.number(features)), w.number(column))
+		w.store(sum, w.outs[len(w.outs)-1], []*ir.Value{row, at}, 0, 1)
+		return nil
+	})
 }
 
 // keyBlock computes the gradients of the block of keys and values from j on, and adds what it gives those of the queries.
-func (w *attentionWriter) keyBlock(b, hk, h0, j, dq, delta *ir.Value) {
+func (w *attentionWriter) keyBlock(b, hk, h0, j, dq, delta *ir.Value) (grads []*ir.Value) {
 	a := w.a
 	zero, queries := w.number(0), w.number(a.queries)
 	elem := w.elem()
 	k, v := w.rowsAt(w.ins[1], b, hk, j, a.keys), w.rowsAt(w.ins[2], b, hk, j, a.keys)
 	n := w.clip(j, a.t, a.keys)
-	grads := []*ir.Value{
+	grads = []*ir.Value{
 		w.broadcast(w.constant(0, elem), a.keys, a.d, n, w.number(a.d)),
 		w.broadcast(w.constant(0, elem), a.keys, a.e, n, w.number(a.e)),
 	}
@@ -243,4 +284,5 @@ func (w *attentionWriter) keyBlock(b, hk, h0, j, dq, delta *ir.Value) {
 	})
 	w.put(grads[0], w.outs[1], b, hk, j)
 	w.put(grads[1], w.outs[2], b, hk, j)
+	return grads
 }

@@ -104,7 +104,7 @@ func (l *lowerer) function(f *ir.Op) error {
 			continue
 		}
 		if g.kind == single {
-			if s, err = l.singleSpec(g.root); err != nil {
+			if s, err = l.singleSpec(g); err != nil {
 				return err
 			}
 		} else {

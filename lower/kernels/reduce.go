@@ -14,6 +14,9 @@ import (
 // partial result; a second kernel adds those in order.
 func (p *planner) reduction(r *ir.Op) {
 	x := r.Operand(0)
+	if p.sumOfGradients(r) {
+		return
+	}
 	for _, g := range p.hosts(r) {
 		if p.joinReduction(r, g) {
 			return
@@ -211,11 +214,16 @@ func (p *planner) addSum(g *group, r *ir.Op, x dims, over []atom) {
 	g.operand[r] = x
 	g.sumOver = over
 	g.solid = append(g.solid, g.dom.leaves(g.inner)...) // blocks hold whole rows of what is summed
+	p.finish(g, r)
+}
+
+// finish makes a group add up partial results that another stores.
+func (p *planner) finish(g *group, r *ir.Op) *group {
 	y := r.Result(0)
 	for _, f := range g.finals {
 		if slices.Equal(f.root.Result(0).Shape(), y.Shape()) && f.root.Def() == r.Def() {
 			p.addFinal(f, r, dims(f.anchor[1:]))
-			return
+			return f
 		}
 	}
 	f := p.newGroup(loops, r, nil)
@@ -226,6 +234,7 @@ func (p *planner) addSum(g *group, r *ir.Op, x dims, over []atom) {
 	f.solid = []atom{panels}
 	g.finals = append(g.finals, f)
 	p.addFinal(f, r, kept)
+	return f
 }
 
 func (p *planner) addFinal(f *group, r *ir.Op, kept dims) {

@@ -9,13 +9,14 @@ import (
 )
 
 // singleSpec is the kernel of one operation that has a form of its own.
-func (l *lowerer) singleSpec(op *ir.Op) (*spec, error) {
+func (l *lowerer) singleSpec(g *group) (*spec, error) {
+	op := g.root
 	s := &spec{loc: op.Loc()}
 	switch op.Def() {
 	case blu.Attention:
 		l.attentionSpec(s, op)
 	case blu.AttentionGrad:
-		l.attentionGradSpec(s, op)
+		l.attentionGradSpec(s, op, gradientSums(g))
 	case blu.ScatterAdd, scatterInto:
 		l.scatterSpec(s, op)
 	case blu.Gather:
@@ -36,6 +37,9 @@ func (l *lowerer) singleSpec(op *ir.Op) (*spec, error) {
 		for i, v := range out {
 			out[i] = b.ReshapeTo(v, s.outputs[i].shape...)
 		}
+		if sums := gradientSums(g); sums != nil {
+			out = append(out, sums.refer(b, n.Results(), l.target.AttentionSumRows))
+		}
 		return out
 	}
 	k := keyWriter{l: l}
@@ -47,6 +51,9 @@ func (l *lowerer) singleSpec(op *ir.Op) (*spec, error) {
 	}
 	for _, a := range op.Attrs() {
 		k.ref(a.Value)
+	}
+	if sums := gradientSums(g); sums != nil {
+		k.num(sums.order[:]...)
 	}
 	s.key = string(k.b)
 	return s, nil

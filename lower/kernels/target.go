@@ -54,6 +54,9 @@ type Target struct {
 
 	// Queries and Keys is the block of scores that attention works on.
 	Queries, Keys int64
+	// AttentionSumRows is over how many positions the gradient of attention adds up its results' columns, for the gradients of biases;
+	// 0: it doesn't.
+	AttentionSumRows int64
 	// AttentionSteps says that the gradient of attention may be computed by several kernels, one after the other.
 	AttentionSteps bool
 }
@@ -78,6 +81,6 @@ func CUDA() Target {
 		BlockElems: 4096, TransposeEdge: 64, EvenRows: true, RowElems: 8192, OnlineSums: true, ColumnElems: 1024, Columns: 8, SumRows: 8, PassElems: 8192, Panels: 264, PanelRows: 16, PanelElems: 1 << 15, ScatterCols: 256, Lists: true,
 		LogitsElems: 1 << 24, ClassifierRows: 2048,
 		GemmRows: 64, GemmCols: 128, GemmPoints: 128, GemmColumnSums: true, Beside: []string{"bf16", "tf32"}, WideProducts: true, Float64: true, Int64: true,
-		Queries: 64, Keys: 64, AttentionSteps: true,
+		Queries: 64, Keys: 64, AttentionSumRows: 16, AttentionSteps: true,
 	}
 }

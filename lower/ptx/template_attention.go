@@ -44,6 +44,9 @@ func attention(c *ir.Context, kernel *ir.Op, o Options, align []int64) (bool, er
 	for i, name := range refNames(op) {
 		places[name] = exec.Param{Ref: i}
 	}
+	if a.Sums.Pitch > 0 {
+		places["sums"] = exec.Param{Ref: len(ins) + len(outs) - 1}
+	}
 	steps := attentionForward
 	if op.Is(blu.AttentionGrad) {
 		steps = attentionBackward
@@ -191,14 +194,16 @@ func implements(kernel *ir.Op) *ir.Op {
 		return nil
 	}
 	op, end := f.Body().First(), f.Body().Terminator()
-	if op == nil || !op.Is(blu.Attention) && !op.Is(blu.AttentionGrad) || op.Next() != end ||
-		!slices.Equal(op.Operands(), f.Body().Args()) || !slices.Equal(op.Results(), end.Operands()) {
+	if op == nil || !op.Is(blu.Attention) && !op.Is(blu.AttentionGrad) || !slices.Equal(op.Operands(), f.Body().Args()) {
+		return nil
+	}
+	if n := op.NumResults(); end.NumOperands() < n || !slices.Equal(op.Results(), end.Operands()[:n]) || (end.NumOperands() > n) != (kernel.Attr(share.SumsAttr) != nil) {
 		return nil
 	}
 	return op
 }
 
-// refNames is the template's names of a kernel's references.
+// refNames is the template's names of a kernel's references, but that of sums.
 func refNames(op *ir.Op) []string {
 	if op.Is(blu.AttentionGrad) {
 		return []string{"q", "k", "v", "o", "lse", "do", "dq", "dk", "dv"}
@@ -224,6 +229,12 @@ func describe(op, kernel *ir.Op, target string, align []int64) (a blublas.Attent
 	ins, outs := tile.Refs(kernel)
 	strides := map[string]*blublas.Strides{"q": &a.Q, "k": &a.K, "v": &a.V, "o": &a.O, "do": &a.DO, "dq": &a.DQ, "dk": &a.DK, "dv": &a.DV}
 	names := refNames(op)
+	if at := kernel.Attrs().Ints(share.SumsAttr); at != nil {
+		if a.Sums, ok = sumsOf(a, outs[len(outs)-1], at); !ok || precision == blublas.FP32Strict {
+			return a, false
+		}
+		outs = outs[:len(outs)-1]
+	}
 	for i, ref := range slices.Concat(ins, outs) {
 		layout, _ := mem.Layout(ref.Type().(*ir.MemRefType))
 		if names[i] == "lse" {
@@ -247,6 +258,15 @@ func describe(op, kernel *ir.Op, target string, align []int64) (a blublas.Attent
 		}
 	}
 	return a, true
+}
+
+// sumsOf is where sums of gradients are stored, if it is as the template does it.
+func sumsOf(a blublas.Attention, ref *ir.Value, columns []int64) (s blublas.ColumnSums, ok bool) {
+	shape := ref.Shape()
+	rows := (a.Queries + blublas.AttentionSumRows - 1) / blublas.AttentionSumRows
+	layout, _ := mem.Layout(ref.Type().(*ir.MemRefType))
+	s = blublas.ColumnSums{Pitch: int(shape[1]), Q: int(columns[0]), K: int(columns[1]), V: int(columns[2])}
+	return s, a.Queries == a.Keys && shape[0] == int64(a.Batch*rows) && dense(shape, layout)
 }
 
 // dense reports whether elements lie in order without gaps. The stride of a dimension of one element says nothing.

@@ -16,6 +16,10 @@ const Attr = "tile.shared"
 // which read the inputs again.
 const ApartAttr = "tile.apart"
 
+// SumsAttr marks a kernel of attention's gradient with one more output: the sums of the gradients' columns over a few positions each. It
+// lists the columns of that where those of queries, keys and values begin.
+const SumsAttr = "tile.sums"
+
 // Allowed reports whether argument in and argument out of a kernel may be the same memory. It must be that whatever is read
 // of the input is done with when the same elements of the output are written: a target may read where values are used and
 // write where they are computed. So each load is either of exactly the block that is stored, used no later than what
