@@ -168,6 +168,9 @@ func attentions() []Attention {
 		if len(all)%2 == 0 {
 			a.LSE = gapped(a)
 		}
+		if q, k := a.Heads*a.Features, a.KeyHeads*a.Features; len(all)%3 > 0 {
+			a.Sums = ColumnSums{Pitch: q + 2*k, Q: k, K: k + q} // values, queries, keys
+		}
 		all = append(all, a)
 	}
 	small := AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}
@@ -223,6 +226,7 @@ type emulatedAttention struct {
 	q, k, v, o, do  *tensor
 	dq, dk, dv      *tensor
 	logSums, deltas *emulate.Buffer
+	columnSums      *emulate.Buffer
 	scratch         map[string]*emulate.Buffer // planes and what belongs to them
 	seed            uint64                     // of the order in which warps run
 	want            exact
@@ -245,6 +249,7 @@ func (a Attention) prepare(random *rand.Rand) *emulatedAttention {
 	e.dq, e.dk, e.dv = of(a.Heads, a.Queries, 3), of(a.KeyHeads, a.Keys, 2), of(a.KeyHeads, a.Keys, 2)
 	rows := a.Batch * a.Heads * a.Queries
 	e.logSums, e.deltas = e.memory.Alloc(4*max(rows, a.Batch*a.LSE.Batch)), e.memory.Alloc(4*rows)
+	e.columnSums = e.memory.Alloc(4 * max(1, a.Batch*ceil(max(a.Queries, a.Keys), AttentionSumRows)*a.Sums.Pitch))
 	e.scratch = map[string]*emulate.Buffer{}
 	for _, name := range a.split().Tensors {
 		e.scratch[name+".planes"], e.scratch[name+".scales"] = e.memory.Alloc(int(a.split().PlaneBytes(name))), e.memory.Alloc(int(a.split().ScaleBytes(name)))
@@ -284,7 +289,7 @@ func (a Attention) kernelsFor(t *testing.T, d Device) []*Kernel {
 // launch runs one of them.
 func (e *emulatedAttention) launch(kernel *Kernel) error {
 	addresses := map[string]uint64{"q": e.q.buffer.Base, "k": e.k.buffer.Base, "v": e.v.buffer.Base, "o": e.o.buffer.Base, "do": e.do.buffer.Base, "dq": e.dq.buffer.Base,
-		"dk": e.dk.buffer.Base, "dv": e.dv.buffer.Base, "lse": e.logSums.Base, "delta": e.deltas.Base}
+		"dk": e.dk.buffer.Base, "dv": e.dv.buffer.Base, "lse": e.logSums.Base, "delta": e.deltas.Base, "sums": e.columnSums.Base}
 	for name, b := range e.scratch {
 		addresses[name] = b.Base
 	}
@@ -312,12 +317,46 @@ func (e *emulatedAttention) launch(kernel *Kernel) error {
 	return program.Launch(e.memory, kernel.Grid, params...)
 }
 
+// requireSums requires that sums of columns, if there are any, are those of what was stored but for its rounding, and the order of float32's.
+func (e *emulatedAttention) requireSums(t *testing.T, a Attention) {
+	if a.Sums.Pitch == 0 {
+		return
+	}
+	for _, g := range []struct {
+		name   string
+		x      *tensor
+		column int
+	}{{"dq", e.dq, a.Sums.Q}, {"dk", e.dk, a.Sums.K}, {"dv", e.dv, a.Sums.V}} {
+		x := g.x.read(t)
+		panels := ceil(g.x.pos, AttentionSumRows)
+		want, largest := make([]float64, a.Batch*panels*g.x.heads*a.Features), 0.0
+		index := func(b, panel, h, f int) int { return ((b*panels+panel)*g.x.heads+h)*a.Features + f }
+		for i, v := range x {
+			f, s, h := i%a.Features, i/a.Features%g.x.pos, i/a.Features/g.x.pos
+			want[index(h/g.x.heads, s/AttentionSumRows, h%g.x.heads, f)] += v
+			largest = math.Max(largest, math.Abs(v))
+		}
+		tolerance := 16 * 0x1p-22 * largest
+		if g.x.size == 2 {
+			tolerance = 16 * 0x1p-9 * largest
+		}
+		for i, w := range want {
+			row, column := i/(g.x.heads*a.Features), i%(g.x.heads*a.Features)
+			at := 4 * (row*a.Sums.Pitch + g.column + column)
+			require.True(t, e.columnSums.Written(at), "%s: sum %d of column %d was not written", g.name, row, column)
+			got := float64(math.Float32frombits(binary.LittleEndian.Uint32(e.columnSums.Data[at:])))
+			require.InDelta(t, w, got, tolerance, "%s: sum %d of column %d", g.name, row, column)
+		}
+	}
+}
+
 // run evaluates the three kernels.
 func (a Attention) run(t *testing.T, random *rand.Rand) (got, want exact, delta []float64) {
 	e := a.prepare(random)
 	for _, kernel := range a.kernels(t) {
 		require.NoError(t, e.launch(kernel), kernel.Name)
 	}
+	e.requireSums(t, a)
 	return exact{e.o.read(t), e.sums(a), e.dq.read(t), e.dk.read(t), e.dv.read(t)}, e.want, readFloats(e.deltas)
 }
 

@@ -79,6 +79,33 @@ func TestFunctionsInPlanes(t *testing.T) {
 	trainOnce(t, d, want.Artifact, 1e-5)
 }
 
+// What a product multiplies is written by the product before it that reads what it is computed of, and attention's gradient adds up
+// the gradients of biases: gelu and the sum over positions have no launches of their own.
+func TestWrittenBesideGradients(t *testing.T) {
+	set := map[string]float64{"V": 37, "T": 40, "L": 2, "H": 2, "C": 32, "B": 2, "S": 37}
+	src, err := os.ReadFile(filepath.Join("..", "..", "examples", "gpt2.blu"))
+	require.NoError(t, err)
+	for precision, names := range map[string][2]string{
+		"bf16": {"gemm_nn_cast_gelu_gelu_grad_74x128x32", "cast_"}, "tf32": {"gemm_nn_gelu_grad_gelu_reduce_sum_74x128x32", ""},
+	} {
+		t.Run(precision, func(t *testing.T) {
+			t.Parallel()
+			want, err := driver.Compile("gpt2.blu", src, driver.Options{Target: "ref", Precision: strings.Replace(precision, "tf32", "fp32", 1), Set: set})
+			require.NoError(t, err)
+			d := newDevice(t, "gpt2.blu", src, driver.Options{Target: "cuda", Precision: precision, Arch: ptx.SM90A, Set: set}, "templates")
+			met := map[string]bool{}
+			for op := range d.module.Body().Ops() {
+				if op.Is(ptx.Kernel) {
+					met[strings.Split(ir.SymName(op), ".")[0]] = true
+				}
+			}
+			require.True(t, met[names[0]] && met["attention_grad_reduce_sum_causal_2x2x37x16"], "%v", met)
+			require.False(t, met[names[1]+"gelu_9472"] || met[names[1]+"reduce_sum_74x96"], "%v", met)
+			trainOnce(t, d, want.Artifact, 2e-2)
+		})
+	}
+}
+
 // trainOnce runs a step on both, from the same parameters and tokens.
 func trainOnce(t *testing.T, d *device, reference *artifact.Artifact, tolerance float64) {
 	p, err := ref.Open(reference, runtime.Options{})
