@@ -22,7 +22,8 @@ func tiny() Target {
 	t := CPU()
 	t.BlockElems, t.RowElems, t.ColumnElems, t.Panels, t.PanelRows, t.ScatterCols = 12, 6, 3, 2, 2, 2
 	t.LogitsElems, t.ClassifierRows, t.OnlineSums = 20, 4, true
-	t.GemmRows, t.GemmCols, t.Queries, t.Keys = 3, 4, 3, 2
+	t.GemmRows, t.GemmCols, t.Queries, t.Keys, t.AttentionSumRows = 3, 4, 3, 2, 2
+	t.Beside = []string{""}
 	return t
 }
 
