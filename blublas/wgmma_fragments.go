@@ -67,7 +67,7 @@ func (g Gemm) planFragments(start, sets int) *fragments {
 		}
 		vectors = vectors || r.vector()
 	}
-	if e.Sums && (g.many() || vectors && len(f.results) > 1) { // ptxas spills
+	if g.many() && (e.Sums || e.Reads > 1) || e.Sums && vectors && len(f.results) > 1 { // ptxas spills
 		return nil
 	}
 	if len(f.results) > 1 || e.Sums || g.rowsPerConsumer()/64*(g.BN/f.columns)%sets != 0 {
@@ -138,7 +138,7 @@ func (f *fragments) store(w *wgmma, at place, row, consumer *ir.Value, acc []*ir
 		}
 		w.Epilogue.fetch(chunks[i].pts)
 	}
-	few := w.many()
+	few := w.many() || w.Epilogue.Reads > 1
 	fetch(0)
 	for i, c := range chunks {
 		if !few {
