@@ -10,11 +10,11 @@ import (
 // PrecisionOptions are the options of the pass precision.
 type PrecisionOptions struct {
 	Mode   string `help:"the promise that products keep" enum:"fp32,fp32-strict,tf32,bf16"`
-	Target string `help:"what is compiled for: cpu, ref and llvm round operands, others are told the mode by an attribute of each product"`
+	Target string `help:"what is compiled for: cpu and ref round operands, others are told the mode by an attribute of each product"`
 }
 
 // roundingTargets lists the targets whose products are of float32 (or wider) and of nothing else.
-var roundingTargets = []string{"cpu", "ref", "llvm"}
+var roundingTargets = []string{"cpu", "ref"}
 
 // precision makes products keep the promise of a mode. It is for programs that have been differentiated: gradients of
 // rounded operands are products with rounded operands of their own, not gradients of the rounding.

@@ -63,8 +63,8 @@ var rates = []methodParam{
 
 var schedules = []method{
 	{kind: "constant", doc: "warmup, then max", params: []methodParam{rates[0], rates[2]}},
-	{kind: "linear", doc: "warmup, then a straight line from max to min at steps", params: rates, check: checkRates},
-	{kind: "cosine", doc: "warmup, then half a cosine from max to min at steps", params: rates, check: checkRates},
+	{kind: "linear", doc: "warmup, then a straight line from max to min at step steps + 1", params: rates, check: checkRates},
+	{kind: "cosine", doc: "warmup, then half a cosine from max to min at step steps + 1", params: rates, check: checkRates},
 	{kind: "wsd", doc: "warmup, then max, and in the last decay steps 1 - sqrt from max to min", params: append(slices.Clone(rates),
 		methodParam{name: "decay", required: true, ok: whole, want: "be a whole number of steps"}), check: checkRates},
 }
