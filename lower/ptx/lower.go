@@ -433,15 +433,26 @@ func (l *lowering) exchange(bytes int64) *ir.Value {
 	return l.b.AddI(l.sharedBase(), int(held))
 }
 
-// hold is shared memory that exchanges leave alone until it is released.
+// hold is shared memory that exchanges leave alone until it is released. One may still read there: one before, or in a loop one
+// behind, of the round before.
 func (l *lowering) hold(bytes int64) *ir.Value {
 	held := l.stage.bytes() + l.held
-	if l.shared > held {
-		l.sync() // an exchange may still read there
+	if l.shared > held || l.inLoop() {
+		l.sync()
 	}
 	l.held += bytes
 	l.shared = max(l.shared, held+bytes)
 	return l.b.AddI(l.sharedBase(), int(held))
+}
+
+// inLoop reports whether what is made now is done again in a loop.
+func (l *lowering) inLoop() bool {
+	for op := l.b.Block().ParentOp(); op != nil; op = op.Parent() {
+		if op.Is(ptx.For) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *lowering) sharedBase() *ir.Value { return l.remember("shared", l.b.SharedBase) }

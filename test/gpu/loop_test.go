@@ -135,6 +135,38 @@ tile.kernel @k attributes {grid = array<i64: ROWS>, outs = 2 : i64, steps = arra
 	}
 }
 
+// A loop that asks ahead within another one: what threads have exchanged behind it is read before the next round's copies come.
+func TestColumnSumsInLoopsOfLoops(t *testing.T) {
+	for _, c := range []struct {
+		rows, cols int
+		narrow     string
+	}{{17, 32, "f32"}, {40, 32, "bf16"}, {9, 260, "f32"}} {
+		run(t, fmt.Sprint(c), strings.NewReplacer("ROWS", fmt.Sprint(c.rows), "COLS", fmt.Sprint(c.cols), "HALF", c.narrow).Replace(`
+tile.kernel @k attributes {grid = array<i64: 1>, outs = 1 : i64, steps = array<i64: 1>} (%x: memref<3xROWSxCOLSxHALF>, %y: memref<1xCOLSxf32>, %i: index) {
+  %zero = arith.constant {value = 0 : index} : () -> index
+  %one = arith.constant {value = 1 : index} : () -> index
+  %step = arith.constant {value = 8 : index} : () -> index
+  %rows = arith.constant {value = ROWS : index} : () -> index
+  %cols = arith.constant {value = COLS : index} : () -> index
+  %batch = arith.constant {value = 3 : index} : () -> index
+  %nothing = tile.constant {value = 0.0 : f64} : () -> !tile.block<1x1xf32>
+  %start = tile.broadcast %nothing, %one, %cols : (!tile.block<1x1xf32>, index, index) -> !tile.block<1xCOLSxf32>
+  %s = scf.for %zero, %batch, %one, %start : (index, index, index, !tile.block<1xCOLSxf32>) -> !tile.block<1xCOLSxf32> (%n: index, %t: !tile.block<1xCOLSxf32>) {
+    %u = scf.for %zero, %rows, %step, %t : (index, index, index, !tile.block<1xCOLSxf32>) -> !tile.block<1xCOLSxf32> (%j: index, %c: !tile.block<1xCOLSxf32>) {
+      %a = tile.load %x, %n, %j, %zero : (memref<3xROWSxCOLSxHALF>, index, index, index) -> !tile.block<8xCOLSxHALF>
+      %w = tile.cast %a : (!tile.block<8xCOLSxHALF>) -> !tile.block<8xCOLSxf32>
+      %b = tile.reduce %w {axis = 0 : i64, kind = "sum"} : (!tile.block<8xCOLSxf32>) -> !tile.block<1xCOLSxf32>
+      %d = tile.add %c, %b : (!tile.block<1xCOLSxf32>, !tile.block<1xCOLSxf32>) -> !tile.block<1xCOLSxf32>
+      scf.yield %d : (!tile.block<1xCOLSxf32>) -> ()
+    }
+    scf.yield %u : (!tile.block<1xCOLSxf32>) -> ()
+  }
+  tile.store %s, %y, %zero, %zero {row = -1 : i64} : (!tile.block<1xCOLSxf32>, memref<1xCOLSxf32>, index, index) -> ()
+  tile.end
+}`))
+	}
+}
+
 // Blocks whose rows run along memory are read along it and exchanged, beside others that run the other way; of narrow ones and
 // of 64 bits each element is read where it is.
 func TestBlocksAcrossMemory(t *testing.T) {
