@@ -87,8 +87,8 @@ func (g Gemm) checkWGMMA(d Device, fail func(string, ...any) error) error {
 		return fail("BM = %d: a box of the copy engine has at most 256 rows", g.BM)
 	case g.BN%64 != 0 || g.BN < 64 || g.BN > 256:
 		return fail("BN = %d; a multiple of 64, at most 256", g.BN)
-	case g.Cluster < 1 || g.Cluster > 4 || g.BN/64%g.Cluster != 0:
-		return fail("%d blocks can't share B's %d columns in parts of 64", g.Cluster, g.BN)
+	case g.Cluster < 1 || g.Cluster > 4 || g.BN/8%g.Cluster != 0 || g.BK/8%g.Cluster != 0:
+		return fail("%d blocks can't share B's %d columns or %d k in parts of 8", g.Cluster, g.BN, g.BK)
 	case g.Stages < 2:
 		return fail("%d stages; at least 2", g.Stages)
 	}

@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 		{func(g *Gemm) { g.BM = 64 }, "a multiple of 64 rows"},
 		{func(g *Gemm) { g.BM = 512 }, "at most 256 rows"},
 		{func(g *Gemm) { g.BN = 96 }, "BN = 96"},
-		{func(g *Gemm) { g.Cluster = 4 }, "4 blocks can't share B's 128 columns"},
+		{func(g *Gemm) { g.Cluster = 3 }, "3 blocks can't share B's 128 columns or 64 k"},
 		{func(g *Gemm) { g.Stages = 1 }, "1 stages"},
 		{func(g *Gemm) { g.BM, g.BN, g.Pingpong = 128, 256, true }, "256 accumulators in each thread, 200 fit"},
 		{func(g *Gemm) { g.Stages = 7 }, "bytes of shared memory, NVIDIA H200 has 232448"},

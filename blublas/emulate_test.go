@@ -576,6 +576,8 @@ func wgmmaTemplates() []Gemm {
 	}
 	wgmma(BF16, 128, 128, 3, 1, 1, true)
 	wgmma(BF16, 128, 128, 2, 2, 1, false)
+	wgmma(BF16, 128, 192, 2, 2, 1, true)
+	wgmma(BF16, 64, 192, 2, 2, 2, true)
 	wgmma(BF16, 128, 192, 3, 1, 2, false)
 	wgmma(BF16, 256, 192, 2, 1, 1, false)
 	wgmma(BF16, 64, 256, 2, 1, 1, true)
@@ -585,6 +587,7 @@ func wgmmaTemplates() []Gemm {
 	wgmma(TF32, 128, 128, 2, 2, 1, false)
 	wgmma(FP16x3, 128, 128, 2, 1, 1, false)
 	wgmma(FP16x3, 64, 192, 2, 1, 1, true)
+	wgmma(FP16x3, 128, 192, 2, 2, 1, false)
 	wgmma(BF16x6, 128, 128, 2, 1, 1, false)
 	return all
 }

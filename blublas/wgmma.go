@@ -128,14 +128,14 @@ func (w *wgmma) parameters(k *Kernel, c *ir.Context) []ir.Type {
 		name   string
 		o      Operand
 		extent int
-		t      tile
 		rows   int // in one box of a K-major tile
+		depth  int // of one box of an MN-major tile
 		stride func(Batch) int
-	}{{"a", w.A, w.M, w.a, w.BM, strideA}, {"b", w.B, w.N, w.bt, w.BN / w.Cluster, strideB}} {
+	}{{"a", w.A, w.M, w.a.rows, w.a.depth, strideA}, {"b", w.B, w.N, w.share().rows, w.share().depth, strideB}} {
 		for p := range w.planes {
 			m := &TensorMap{Element: w.format(), Dims: [2]int{w.K, side.extent}, Pitch: side.o.Pitch * w.size, Box: [2]int{w.BK, side.rows}}
 			if side.o.MNMajor {
-				m.Dims, m.Box = [2]int{side.extent, w.K}, [2]int{rowBytes / w.size, w.BK}
+				m.Dims, m.Box = [2]int{side.extent, w.K}, [2]int{rowBytes / w.size, side.depth}
 			}
 			for _, d := range w.Batch {
 				if s := side.stride(d); s != 0 {
@@ -303,7 +303,7 @@ func (w *wgmma) produce() {
 			return b.For(b.I32(0), b.I32(w.steps), b.I32(1), false, ring, func(i *ir.Value, ring []*ir.Value) []*ir.Value {
 				stage, parity := ring[0], ring[1]
 				barrier := b.Add(w.base, b.MulI(stage, 8))
-				w.wait(barrier, parity, w.empty(0))
+				b.Do(ptx.BarrierWait, []*ir.Value{barrier, parity}, "offset", w.empty(0))
 				b.Do(ptx.BarrierExpect, []*ir.Value{barrier}, "offset", w.full(0), "bytes", w.stageBytes)
 				w.fill(at, b.MulI(b.Add(at.step, i), w.BK), b.Add(w.base, b.MulI(stage, w.stageBytes)), b.AddI(barrier, w.full(0)))
 				stage, parity = w.next(stage, parity, 1)
@@ -317,19 +317,32 @@ func (w *wgmma) produce() {
 func (w *wgmma) fill(at place, k, stage, full *ir.Value) {
 	b := w.b
 	for p, m := range w.mapsA {
-		w.load(m, w.a, w.BM, b.AddI(stage, p*w.a.bytes()), full, at.row, k, nil, w.outer(at, strideA))
+		w.load(m, w.a, w.a, b.AddI(stage, p*w.a.bytes()), full, at.row, k, nil, w.outer(at, strideA))
 	}
-	share, col := w.BN/w.Cluster, at.col
+	share, col := w.share(), at.col
 	to := b.AddI(stage, w.planes*w.a.bytes())
 	var mask *ir.Value
 	if w.rank != nil {
 		mask = b.Const(b.Ctx.Integer(1<<w.Cluster-1, b.Ctx.Int(16)))
-		col = b.Add(col, b.MulI(w.rank, share))
-		to = b.Add(to, b.MulI(w.rank, w.bt.offset(share, 0)))
+		row, depth := share.rows%w.bt.rows, share.depth%w.bt.depth // 0 where it is all of it
+		col, k = b.Add(col, b.MulI(w.rank, row)), b.Add(k, b.MulI(w.rank, depth))
+		to = b.Add(to, b.MulI(w.rank, w.bt.offset(row, depth)))
 	}
 	for p, m := range w.mapsB {
 		w.load(m, w.bt, share, b.AddI(to, p*w.bt.bytes()), full, col, k, mask, w.outer(at, strideB))
 	}
+}
+
+// share is the part of B's tile that each block of a cluster loads for all: some rows, or some of k where rows can't be divided
+// between boxes of 64.
+func (w *wgmma) share() tile {
+	s := w.bt
+	if per := rowBytes / s.size; s.mnMajor && s.rows/per%w.Cluster != 0 {
+		s.depth /= w.Cluster
+	} else {
+		s.rows /= w.Cluster
+	}
+	return s
 }
 
 // outer is the coordinates of an operand's matrix in its tensor map.
@@ -342,15 +355,15 @@ func (w *wgmma) outer(at place, stride func(Batch) int) (coordinates []*ir.Value
 	return coordinates
 }
 
-// load copies `rows` rows of a tile.
-func (w *wgmma) load(m *ir.Value, t tile, rows int, to, full, row, k, mask *ir.Value, outer []*ir.Value) {
+// load copies a part of a tile.
+func (w *wgmma) load(m *ir.Value, t, part tile, to, full, row, k, mask *ir.Value, outer []*ir.Value) {
 	b := w.b
 	if !t.mnMajor {
 		b.TMALoad(m, to, full, mask, append([]*ir.Value{k, row}, outer...)...)
 		return
 	}
 	per := rowBytes / t.size
-	for r := 0; r < rows; r += per {
+	for r := 0; r < part.rows; r += per {
 		b.TMALoad(m, b.AddI(to, t.offset(r, 0)), full, mask, append([]*ir.Value{b.AddI(row, r), k}, outer...)...)
 	}
 }
@@ -498,19 +511,13 @@ func (w *wgmma) descriptors(row, stage *ir.Value) (a func(plane, block, k int) *
 
 // await waits until a stage is full.
 func (w *wgmma) await(stage, parity *ir.Value) {
-	w.wait(w.b.Add(w.base, w.b.MulI(stage, 8)), parity, w.full(0))
+	w.b.Do(ptx.BarrierWait, []*ir.Value{w.b.Add(w.base, w.b.MulI(stage, 8)), parity}, "offset", w.full(0))
 }
 
-// wait waits at a barrier that the whole cluster may arrive at.
-func (w *wgmma) wait(barrier, parity *ir.Value, offset int) {
-	attrs := []any{"offset", offset}
-	if w.Cluster > 1 {
-		attrs = append(attrs, "cluster", true)
-	}
-	w.b.Do(ptx.BarrierWait, []*ir.Value{barrier, parity}, attrs...)
-}
-
-// release says that this warp is done with a stage, to each block of the cluster.
+// release says that this warp is done with a stage, to each block of the cluster. Barriers are arrived at and waited for with the order of
+// a block, other blocks' too: what they order is reads of matrix products, which are complete since ptx.wgmma_wait, before what the copy
+// engine writes next, and threads read nothing that another block's wrote. Order of the cluster's scope made the assembler put a fence
+// of the whole device before each arrival and an invalidation of L1 after each wait (bench/NOTES.md).
 func (w *wgmma) release(stage, when *ir.Value) {
 	b := w.b
 	barrier := b.Add(w.base, b.MulI(stage, 8))

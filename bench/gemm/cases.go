@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"blutrain/blublas"
 	"blutrain/dialects/ptx"
@@ -78,5 +80,44 @@ func (b *bench) candidates(p blublas.Precision, s shape, layout string, out ir.F
 	if b.older {
 		d.Target = ptx.SM80
 	}
-	return blublas.Candidates(g, d)
+	if len(b.choices) == 0 {
+		return blublas.Candidates(g, d)
+	}
+	var all []blublas.Gemm
+	for _, c := range b.choices {
+		h := hopper(p, c.BM, c.BN, c.Stages, c.Consumers, c.Cluster, c.SplitK, c.Pingpong)
+		h.M, h.N, h.K, h.A, h.B, h.Epilogue = g.M, g.N, g.K, g.A, g.B, g.Epilogue
+		if h.Check(d) == nil {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// choose reads what kernels are to be timed.
+func (b *bench) choose(list string) error {
+	for choice := range strings.SplitSeq(list, ";") {
+		words := strings.Fields(choice)
+		if len(words) == 0 {
+			continue
+		}
+		g := blublas.Gemm{Consumers: 2, Cluster: 1, SplitK: 1}
+		if n, err := fmt.Sscanf(words[0], "%dx%d", &g.BM, &g.BN); n < 2 {
+			return fmt.Errorf("choice %q: %w; expected a tile such as 128x192 first", choice, err)
+		}
+		for _, w := range words[1:] {
+			name, value, _ := strings.Cut(w, "=")
+			at := map[string]*int{"stages": &g.Stages, "warpgroups": &g.Consumers, "cluster": &g.Cluster, "split": &g.SplitK}[name]
+			switch n, err := strconv.Atoi(value); {
+			case w == "turns":
+				g.Pingpong = true
+			case at == nil || err != nil:
+				return fmt.Errorf("choice %q: %q is none of stages=N, warpgroups=N, cluster=N, split=N, turns", choice, w)
+			default:
+				*at = n
+			}
+		}
+		b.choices = append(b.choices, g)
+	}
+	return nil
 }

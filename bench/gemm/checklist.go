@@ -22,6 +22,7 @@ func checkList() []check {
 			for _, g := range []blublas.Gemm{
 				hopper(p.precision, 128, 128, 3, 2, 1, 1, false), hopper(p.precision, 128, 128, 3, 2, 2, 1, false), hopper(p.precision, 128, 128, 2, 2, 1, 2, false), hopper(p.precision, 128, 64, 3, 2, 1, 1, true),
 				hopper(p.precision, 64, 128, 3, 2, 2, 1, true), hopper(p.precision, 128, 192, 2, 2, 1, 3, false), hopper(p.precision, 128, 256, 3, 2, 2, 1, false),
+				hopper(p.precision, 128, 192, 2, 2, 2, 2, true), hopper(p.precision, 128, 192, 3, 2, 2, 1, true),
 			} {
 				all = append(all, check{g, layout, 517, 777, 392, plain(ir.F32), p.bound})
 			}

@@ -1,6 +1,6 @@
 // Command gemm checks and times the matrix products that blublas makes, on the machine's first GPU:
 //
-//	gemm [-checks] [-times] [-errors] [-older] [-json FILE] [-only TEXT]
+//	gemm [-checks] [-times] [-errors] [-older] [-json FILE] [-only TEXT] [-choices KERNELS]
 //
 // Without a choice it does all three. It is built without cgo and needs nothing of this repository where it runs, but
 // python3 with PyTorch for times and errors.
@@ -29,6 +29,7 @@ func main() {
 	out := flag.String("json", "", "write everything measured to this file")
 	only := flag.String("only", "", "only cases whose name has this in it; several separated by commas")
 	reps := flag.Int("reps", 15, "launches timed for each median")
+	choices := flag.String("choices", "", `time these kernels instead of those of least predicted time, separated by semicolons: "128x192 stages=4 turns cluster=2 split=3"`)
 	chain := flag.Int("chain", 1, "launches in a row for each time: many of them show what the card sustains at its power limit")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -39,6 +40,10 @@ func main() {
 		*checks, *times, *errs = true, true, true
 	}
 	b := &bench{only: strings.Split(*only, ","), reps: *reps, chain: *chain, older: *older}
+	if err := b.choose(*choices); err != nil {
+		fmt.Fprintln(os.Stderr, "gemm:", err)
+		os.Exit(2)
+	}
 	err := b.run(*checks, *times, *errs)
 	if err = gpu.Save(*out, b.results, err); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
@@ -56,6 +61,7 @@ type bench struct {
 	reps    int
 	chain   int
 	older   bool
+	choices []blublas.Gemm // of which only how they are tiled counts
 	gpu     *device
 	peer    *peer
 	results []result

@@ -28,7 +28,7 @@ func (b *bench) times() error {
 			if b.older && p.ours != blublas.BF16 && p.ours != blublas.TF32 {
 				continue
 			}
-			if !b.wanted(fmt.Sprintf("%s %s", s.name, p.ours)) {
+			if !b.wanted(fmt.Sprintf("%s %s ", s.name, p.ours)) { // a space at the end tells bf16 from bf16x6
 				continue
 			}
 			best, err := b.timeShape(s, p.ours, p.peer)

@@ -196,14 +196,14 @@ var writers = map[*ir.OpDef]func(p *printer, op *ir.Op){
 	ptx.BarrierArrive: func(p *printer, op *ir.Op) {
 		where := "shared::cta"
 		if op.Attrs().Bool("cluster") {
-			where = "release.cluster.shared::cluster"
+			where = "shared::cluster"
 		}
 		p.line("%smbarrier.arrive.%s.b64 _, %s;", p.guard(op, 1), where, p.at(op, 0, "offset"))
 	},
 	ptx.BarrierWait: func(p *printer, op *ir.Op) {
 		again, done := p.newLabel("wait"), p.temporary(predicate)
 		p.label(again)
-		p.line("mbarrier.try_wait.parity%s.shared::cta.b64 %s, %s, %s;", option(op, "cluster", ".acquire.cluster"), done, p.at(op, 0, "offset"), p.operand(op.Operand(1)))
+		p.line("mbarrier.try_wait.parity.shared::cta.b64 %s, %s, %s;", done, p.at(op, 0, "offset"), p.operand(op.Operand(1)))
 		p.line("@!%s bra %s;", done, again)
 	},
 	ptx.TMALoad:   func(p *printer, op *ir.Op) { p.tmaLoad(op) },

@@ -34,7 +34,7 @@ var BarrierWait = define(ir.OpDef{
 	Name: "mbarrier_wait", Summary: "waits until the phase of that parity has ended",
 	Description: "The phase before a barrier's first counts as ended with parity 1.",
 	Operands:    []ir.OperandDef{{Name: "barrier", Type: shared}, {Name: "parity", Type: word}},
-	Attrs:       []ir.AttrDef{{Name: "cluster", Kind: ir.UnitKind, Optional: true, Doc: "what other blocks of the cluster did before they arrived is seen"}, shift},
+	Attrs:       []ir.AttrDef{shift},
 })
 
 // TMALoad copies a box of a tensor to shared memory.
