@@ -41,10 +41,8 @@ func (w *wgmma) storeTile(at place, row, consumer *ir.Value, acc []*ir.Value, ne
 // columns at a time, and hands them to the epilogue, which reads its sources through `near` where that isn't nil.
 func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value, near *reader) {
 	b := w.b
-	// Which warp it is is asked anew, so that no register has to hold it beside the accumulators.
-	warp := b.DivI(b.Special("tid.x"), 32)
-	inGroup := b.Binary(ptx.And, warp, b.I32(3))
-	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(warp, -4), w.staged().bytes()))
+	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
+	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(w.warp, -4), w.staged().bytes()))
 	laneRow, laneCol := w.lanePoint()
 	write, read := w.stagingWrites(mine), w.stagingReads(mine, laneRow, laneCol)
 	for m, v := range acc {
