@@ -20,7 +20,7 @@ import (
 // the same for the same text and assembler.
 func Assemble(a *artifact.Artifact, ptxas string) error {
 	if a.Manifest.Target != "cuda" {
-		return fmt.Errorf("--ptxas is for --target cuda: the target %s has no kernels to assemble", a.Manifest.Target)
+		return optionErrorf("--ptxas is for --target cuda: the target %s has no kernels to assemble", a.Manifest.Target)
 	}
 	tool, err := exec.LookPath(ptxas)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"blutrain/dialects"
 	"blutrain/formats/atomicfile"
 	"blutrain/frontend"
+	"blutrain/internal/release"
 	"blutrain/ir"
 	"blutrain/ir/diag"
 	"blutrain/lower/binary"
@@ -24,7 +25,7 @@ import (
 )
 
 // Version of the compiler, which every artifact carries.
-const Version = "0.1.0"
+const Version = release.Version
 
 // Options of a compilation.
 type Options struct {

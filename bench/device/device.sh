@@ -8,7 +8,8 @@
 # several GPUs: cluster-exchange cluster-buckets cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context cluster-dryrun; cluster is all of
 # these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in seconds, given with it if need be
 # (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to device-results; of parts for several GPUs
-# into one archive there, $OUT/cluster.tgz. Needs python3 with PyTorch and, for the sanitizer, compute-sanitizer.
+# into one archive there, $OUT/cluster.tgz. Needs python3 with PyTorch and, for the sanitizer, compute-sanitizer:
+# what the parts need and the machine lacks is said at once.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 begun=$SECONDS
@@ -19,11 +20,39 @@ one="check instructions verify sanitizer gemm attention elementwise gpt2-start g
 cluster="cluster-exchange cluster-buckets cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
 usage() {
-    echo "device.sh: no part $1; there are: $one $cluster cluster-dryrun" >&2
+    echo "device.sh: no part $1; there are: $one $cluster cluster-dryrun, and gpt2 and cluster for several of them" >&2
     exit 2
 }
 
 [ $# -gt 0 ] || set -- $one
+
+parts_of() { # the parts that a name on the command line stands for
+    case $1 in
+    gpt2) echo gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers ;;
+    cluster) echo "$cluster" ;;
+    *) echo "$1" ;;
+    esac
+}
+
+missing() { # ends with what the machine lacks for the parts
+    echo "device.sh: $1" >&2
+    exit 1
+}
+
+# What can't be run is said before anything is compiled.
+needs=0 # GPUs
+torch=0 tools=0
+for choice in "$@"; do
+    case $choice in *=*) case ${choice#*=} in '' | *[!0-9]*) echo "device.sh: $choice: expected PART=SECONDS" >&2 && exit 2 ;; esac ;; esac
+    for part in $(parts_of "${choice%%=*}"); do
+        case " $one $cluster cluster-dryrun " in *" $part "*) ;; *) usage "$part" ;; esac
+        case $part in check) least=0 ;; cluster-*) least=2 ;; *) least=1 ;; esac
+        [ $least -le $needs ] || needs=$least
+        case $part in gpt2-lean) ;; gpt2-* | train-models) torch=1 ;; sanitizer) tools=1 ;; esac
+    done
+done
+[ $tools = 0 ] || [ -n "$(command -v compute-sanitizer)" ] || missing "sanitizer needs compute-sanitizer, of the CUDA toolkit"
+[ $torch = 0 ] || python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("torch"))' || missing "$* needs python3 with PyTorch"
 
 # The archive is unpacked, and the models in it are compiled, once for each that there is. Parts for several GPUs compile their own.
 root=/tmp/blutrain-device-$(sha256sum "$here/bundle.tar.gz" | cut -c 1-16)
@@ -31,6 +60,8 @@ exec 9>"$root.lock" && flock 9 # another of these may run beside this one
 if [ ! -f "$root/.unpacked" ]; then
     rm -rf "$root" && mkdir -p "$root" && tar -C "$root" -xzf "$here/bundle.tar.gz" && touch "$root/.unpacked" || exit 1
 fi
+gpus=${DEVICE_GPUS:-$("$root/bin/blurun" devices 2>/dev/null | grep -c '^cuda')} # DEVICE_GPUS=2: have every part try, whatever is there
+[ "$gpus" -ge "$needs" ] || missing "$* needs $needs NVIDIA GPU(s), 'blurun devices' lists $gpus (DEVICE_GPUS=$needs: try all the same)"
 # Where NVIDIA's assembler is found, the driver need not assemble the models' kernels, which it does one after the other.
 for ptxas in "$(command -v ptxas)" /usr/local/cuda*/bin/ptxas "$(dirname "$(command -v python3)")"/../lib/python3*/site-packages/nvidia/*/bin/ptxas ""; do
     [ -x "$ptxas" ] && break
@@ -51,7 +82,6 @@ export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 models=$root/models blurun=$root/bin/blurun work=$root/results-cluster
 mkdir -p "$work"
 : "${CLUSTER_FLAGS:=}" "${CURVES_FLAGS:=}" # for bench/cluster/bench.py and bench/gpt2/curves.py
-gpus=${DEVICE_GPUS:-$("$blurun" devices 2>/dev/null | grep -c '^cuda')} # DEVICE_GPUS=1: have every part try, whatever is there
 
 small() { # a small model trains for some steps, under what comes first
     local precision=$1 steps=$2
@@ -66,7 +96,11 @@ part_check() { # programs start, scripts compile
     done
     python3 "$root/bench/bench.py" --help >/dev/null && python3 "$root/bench/cluster/bench.py" --help >/dev/null || failed=1
     "$blurun" devices || failed=1
-    python3 -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda)' || failed=1
+    if python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("torch"))'; then
+        python3 -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda)' || failed=1
+    else
+        echo "no PyTorch for $(command -v python3)" && failed=1
+    fi
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
     return $failed
 }
@@ -107,10 +141,6 @@ part_verify() { # every kernel and function of small models, and the same bits t
 
 part_sanitizer() { # a precision's tools one after the other, the precisions beside each other
     local failed=0 tool precision
-    if ! command -v compute-sanitizer >/dev/null; then
-        echo "no compute-sanitizer on this machine"
-        return 1
-    fi
     for precision in bf16 fp32 tf32 fp32-strict; do
         for tool in memcheck racecheck initcheck synccheck; do
             small $precision 2 compute-sanitizer --tool $tool --error-exitcode 9 >"$OUT/sanitizer-$tool-$precision.log" 2>&1
@@ -180,14 +210,7 @@ compiled() { # the models of a part that has a list of its own
     echo "models compiled in $((SECONDS - from)) s"
 }
 
-several() { # whether there are several GPUs
-    [ "$gpus" -ge 2 ] && return
-    echo "needs 2 GPUs, this machine has $gpus"
-    return 1
-}
-
 cluster() { # the part, seconds
-    several || return 1
     python3 "$root/bench/cluster/bench.py" --bin "$root/bin" --models "$models" --tokens "$models/tokens.bin" --held "$models/held.bin" --out "$work" --ranks "$gpus" --ptxas "$ptxas" \
         --arch "$(cat "$root/arch")" --limit $(($2 - 8)) $CLUSTER_FLAGS "$1"
 }
@@ -199,7 +222,6 @@ part_cluster-checkpoints() { cluster checkpoints "$1"; }
 part_cluster-resume() { cluster resume "$1"; }
 part_cluster-death() { cluster death "$1"; }
 part_cluster-dryrun() { # everything that several ranks do, with small models, each loss beside one rank's
-    several || return 1
     export NCCL_NVLS_ENABLE=0 BLUTRAIN_NCCL_LIBRARY
     BLUTRAIN_NCCL_LIBRARY=$(cd "$root/bench/cluster" && python3 -c 'import bench; print(bench.nccl() or "")')
     "$root/bin/job" --bin "$root/bin" --target cuda --arch "$(cat "$root/arch")" --ptxas "$ptxas" --model tiny --ranks "1,$gpus" --precisions fp32,bf16 \
@@ -238,26 +260,19 @@ table=""
 failures=0
 for choice in "$@"; do
     name=${choice%%=*}
-    parts=$name
-    [ "$name" = gpt2 ] && parts="gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers"
-    [ "$name" = cluster ] && parts=$cluster
-    for part in $parts; do
+    for part in $(parts_of "$name"); do
         limit=$(limit_of "$part")
-        [ -n "$limit" ] || usage "$part"
         [ "$choice" = "$name" ] || limit=${choice#*=}
         left=$((DEVICE_LIMIT - (SECONDS - begun)))
         [ "$left" -lt "$limit" ] && limit=$left
         log=$OUT/$part.log shown=25
         case $part in cluster-*) log=$work/$part.log shown=30 ;; esac
         from=$SECONDS
-        if [ "$gpus" -eq 0 ] && [ "$part" != check ]; then
-            echo "no NVIDIA GPU on this machine" >"$log"
-            status="no GPU"
-        elif [ "$limit" -lt 15 ]; then
+        if [ "$limit" -lt 15 ]; then
             echo "no time left" >"$log"
             status="no time"
         else
-            export -f "part_$part" small gpt2 compiled several cluster
+            export -f "part_$part" small gpt2 compiled cluster
             export models blurun root OUT gpus ptxas work CLUSTER_FLAGS CURVES_FLAGS
             timeout -k 10 "$limit" bash -c "part_$part $limit" >"$log" 2>&1
             case $? in

@@ -21,7 +21,7 @@ func (c *checkCmd) Run(s *streams) error {
 	for _, file := range c.Files {
 		src, err := readInput(file, maxModel, s)
 		if err != nil {
-			fmt.Fprintln(s.err, "error:", err)
+			fmt.Fprintln(s.err, "bluc: error:", err)
 			result = reported
 			continue
 		}

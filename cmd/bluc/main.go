@@ -50,7 +50,7 @@ func run(args []string, s *streams) int {
 		return code
 	}
 	if code == ok {
-		fmt.Fprintln(s.err, "error:", out.err)
+		fmt.Fprintln(s.err, "bluc: error:", out.err)
 	}
 	return failed
 }
@@ -74,7 +74,7 @@ func command(args []string, s *streams) int {
 	exit := -1
 	k, err := newParser(kong.Writers(s.out, s.err), kong.Exit(func(code int) { exit = code }))
 	if err != nil {
-		fmt.Fprintln(s.err, "bluc:", err)
+		fmt.Fprintln(s.err, "bluc: error:", err)
 		return failed
 	}
 	if len(args) == 0 {
@@ -85,7 +85,7 @@ func command(args []string, s *streams) int {
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintf(s.err, "bluc: %v\nRun bluc --help for the commands, bluc COMMAND --help for a command's flags.\n", err)
+		fmt.Fprintf(s.err, "bluc: error: %v\nRun bluc --help for the commands, bluc COMMAND --help for a command's flags.\n", err)
 		return usage
 	}
 	if err := ctx.Run(s); err != nil {

@@ -183,7 +183,7 @@ func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestEndlessInput(t *testing.T) {
 	var o, e bytes.Buffer
 	require.Equal(t, failed, run([]string{"check", "-"}, &streams{endless{}, &o, &e}))
-	require.Equal(t, "error: <stdin>: longer than 64 MiB\n", e.String())
+	require.Equal(t, "bluc: error: <stdin>: longer than 64 MiB\n", e.String())
 }
 
 func TestCompileErrors(t *testing.T) {
@@ -199,7 +199,7 @@ func TestCompileErrors(t *testing.T) {
 	require.NotEmpty(t, errs)
 	_, errs, code = bluc(t, "", "inspect", "none.blx")
 	require.Equal(t, failed, code)
-	require.Equal(t, "error: open none.blx: no such file or directory\n", errs)
+	require.Equal(t, "bluc: error: open none.blx: no such file or directory\n", errs)
 	_, errs, code = bluc(t, "", "inspect", t.TempDir())
 	require.Equal(t, failed, code)
 	require.Contains(t, errs, ": is a directory")

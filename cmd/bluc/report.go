@@ -27,7 +27,7 @@ func report(w io.Writer, err error) int {
 	case errors.Is(err, reported):
 		return failed
 	case errors.As(err, &u), errors.As(err, &o):
-		fmt.Fprintln(w, "bluc:", err)
+		fmt.Fprintln(w, "bluc: error:", err)
 		return usage
 	}
 	render(w, driver.Diagnostics(err), nil)
@@ -39,7 +39,7 @@ func report(w io.Writer, err error) int {
 }
 
 // render prints diagnostics with their source lines: of the given texts, and of the files they name where these can be
-// read.
+// read. What concerns no file begins with the program's name.
 func render(w io.Writer, l diag.List, sources diag.Sources) {
 	all := diag.Sources{}
 	add := func(file string) {
@@ -58,7 +58,15 @@ func render(w io.Writer, l diag.List, sources diag.Sources) {
 			add(n.Range.File)
 		}
 	}
-	diag.Render(w, l, all)
+	shown := make(diag.List, len(l))
+	for i, d := range l {
+		if shown[i] = d; d.Range.String() == "" {
+			own := *d
+			own.Range.File = "bluc"
+			shown[i] = &own
+		}
+	}
+	diag.Render(w, shown, all)
 }
 
 // reportFailure says what was saved for whoever mends the pass.

@@ -14,7 +14,7 @@ type dataCmd struct {
 type prepareCmd struct {
 	Texts     []string `arg:"" name:"text" help:"Text files. Each is preceded by the tokenizer's separator."`
 	Output    string   `short:"o" required:"" placeholder:"FILE" help:"Token file to write."`
-	Tokenizer string   `enum:"byte,gpt2" required:"" help:"byte (256 tokens, separator 0) or gpt2 (50257 tokens, separator 50256)."`
+	Tokenizer string   `enum:"byte,gpt2" required:"" placeholder:"NAME" help:"byte (256 tokens, separator 0) or gpt2 (50257 tokens, separator 50256)."`
 	JSON      bool     `help:"Print a JSON object."`
 }
 

@@ -35,20 +35,13 @@ func (c *devicesCmd) Run(e *env) error {
 	return c.gpus(e)
 }
 
-// gpus lists the NVIDIA GPUs; a machine without their driver has none.
+// gpus lists the NVIDIA GPUs. That a machine has none which could be used, for want of a driver, a GPU or a newer driver, is no fault, and is
+// said on the standard error.
 func (c *devicesCmd) gpus(e *env) error {
-	driver, err := cuda.Open()
-	if errors.Is(err, cuda.ErrNoDriver) {
-		return nil
+	devices, version, err := openGPUs()
+	if none(err) {
+		_, err = fmt.Fprintf(e.stderr, "note: %v\n", err)
 	}
-	if err != nil {
-		return err
-	}
-	version, err := driver.Version()
-	if err != nil {
-		return err
-	}
-	devices, err := driver.Devices()
 	if err != nil {
 		return err
 	}
@@ -72,4 +65,23 @@ func (c *devicesCmd) gpus(e *env) error {
 		}
 	}
 	return nil
+}
+
+// none reports whether an error says that there is no GPU to use, and not that one fails.
+func none(err error) bool {
+	return errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.ErrNoGPU) || errors.Is(err, cuda.ErrOldDriver)
+}
+
+// openGPUs lists the GPUs, and says which CUDA their driver knows.
+func openGPUs() ([]*cuda.Device, int, error) {
+	driver, err := cuda.Open()
+	if err != nil {
+		return nil, 0, err
+	}
+	version, err := driver.Version()
+	if err != nil {
+		return nil, 0, err
+	}
+	devices, err := driver.Devices()
+	return devices, version, errors.Join(cuda.TooOld(version), err)
 }

@@ -14,7 +14,7 @@ import (
 
 type execCmd struct {
 	Model  string             `arg:"" help:"Compiled model, NAME.blx."`
-	Fn     string             `required:"" help:"Function to call."`
+	Fn     string             `required:"" placeholder:"NAME" help:"Function to call."`
 	In     []string           `sep:"none" placeholder:"NAME=FILE" help:"Input from a .npy file, or from a .safetensors file's tensor NAME. FILE.safetensors alone: all inputs."`
 	Out    []string           `sep:"none" placeholder:"[NAME=]FILE" help:"Output to a .npy file; to FILE.safetensors: all outputs."`
 	Scalar map[string]float64 `placeholder:"NAME=VALUE" help:"Run-time scalar."`

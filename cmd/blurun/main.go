@@ -33,14 +33,15 @@ type cli struct {
 	Tune    tuneCmd    `cmd:"" help:"Measure which kernels are the fastest on this device, for bluc compile --tuning."`
 	Data    dataCmd    `cmd:"" help:"Make data sets."`
 	Devices devicesCmd `cmd:"" help:"List the devices of this machine."`
+	Version versionCmd `cmd:"" help:"Print the version."`
 
 	Assemble assembleCmd `cmd:"" hidden:"" help:"Assemble kernels for another process."`
 }
 
 // deviceFlags choose where a model runs.
 type deviceFlags struct {
-	Device  string `help:"Device to run on, as listed by 'blurun devices'. Default: the one the model was compiled for."`
-	Threads int    `help:"Workers of the CPU device. Default: one a core."`
+	Device  string `placeholder:"NAME" help:"Device to run on: cpu, cuda, cuda:N (the GPU of a number, see 'blurun devices') or ref, as the model was compiled for. Default: that one, and of GPUs the first."`
+	Threads int    `placeholder:"N" help:"Workers of the CPU device. Default: one a core."`
 }
 
 // env is what commands see of the world.

@@ -20,6 +20,7 @@ import (
 	"blutrain/formats/npy"
 	"blutrain/formats/safetensors"
 	"blutrain/runtime"
+	"blutrain/runtime/cuda"
 	"blutrain/runtime/device"
 	"blutrain/runtime/ref"
 	"blutrain/train/logs"
@@ -170,6 +171,17 @@ func TestDevices(t *testing.T) {
 	require.Regexp(t, `^cpu  .*, \d+ workers, kernels for .*go\n$`, out)
 	out, _ = w.ok("devices", "--json")
 	require.True(t, json.Valid([]byte(out)))
+	out, _ = w.ok("version")
+	require.Regexp(t, `^blurun \d+\.\d+\.\d+ \(.*, go.*\)\n$`, out)
+}
+
+// What is no fault of a machine is told from what is.
+func TestNoGPUs(t *testing.T) {
+	for _, err := range []error{cuda.ErrNoGPU, fmt.Errorf("%w: no library", cuda.ErrNoDriver), cuda.TooOld(11080)} {
+		require.True(t, none(err), "%v", err)
+	}
+	require.False(t, none(nil))
+	require.False(t, none(&cuda.Error{Code: 803, Name: "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"}))
 }
 
 func TestVerify(t *testing.T) {
@@ -362,7 +374,8 @@ func TestErrors(t *testing.T) {
 		{2, "training does not minimize logits", []string{"exec", model, "--fn", "logits", "--in", tokens, "--grad"}},
 		{2, "larger than", []string{"exec", model, "--fn", "logits", "--in", tokens, "--seed", fmt.Sprint(uint64(1) << 60)}},
 		{1, "bad.blx: not an artifact", []string{"train", w.path("bad.blx"), "--data", data}},
-		{1, `runs on device "ref", not on "tpu"`, []string{"train", model, "--data", data, "--device", "tpu"}},
+		{1, `runs on device "ref", not on "cpu"`, []string{"train", model, "--data", data, "--device", "cpu"}},
+		{1, `there is no device "tpu": there are cpu, ref (the reference), cuda`, []string{"train", model, "--data", data, "--device", "tpu"}},
 		{1, "none*.bin: no such file", []string{"train", model, "--data", w.path("none*.bin")}},
 		{1, "small.bin: its 5 tokens hold no window of 8 tokens", []string{"train", model, "--data", w.path("small.bin")}},
 		{1, "has no train block", []string{"train", w.path("plain.blx"), "--data", data}},
@@ -402,7 +415,7 @@ func TestPrintingToAFullDisk(t *testing.T) {
 	_, _ = w.ok("train", w.path("tiny.blx"), "--data", w.path("text.bin"), "--steps", "1", "--checkpoint-dir", w.path("ckpt"))
 	model, data, params := w.path("tiny.blx"), w.path("text.bin"), w.path("ckpt")
 	for _, args := range [][]string{
-		{"--help"}, {"devices"}, {"devices", "--json"}, {"verify", model}, {"verify", model, "--json"}, {"bench", model, "--steps", "1"},
+		{"--help"}, {"devices"}, {"devices", "--json"}, {"version"}, {"verify", model}, {"verify", model, "--json"}, {"bench", model, "--steps", "1"},
 		{"sample", model, "--params", params}, {"eval", model, "--params", params, "--data", data, "--batches", "1"},
 		{"exec", model, "--fn", "logits", "--in", "tokens=" + w.path("tokens.npy")}, {"data", "prepare", data, "-o", w.path("x.bin"), "--tokenizer", "byte"},
 	} {

@@ -20,7 +20,7 @@ import (
 type rankFlags struct {
 	NprocPerNode      *int          `placeholder:"N" help:"Start N ranks of this command on this machine. Other launchers are recognized: see docs/cluster.md."`
 	CollectiveTimeout time.Duration `placeholder:"TIME" default:"10m" help:"Longest that ranks wait for one of them (${default})."`
-	Engine            string        `enum:",tcp,mpi" default:"" help:"What connects the ranks: tcp or mpi. Default: what suits the launcher."`
+	Engine            string        `enum:",tcp,mpi" default:"" placeholder:"NAME" help:"What connects the ranks: tcp or mpi. Default: what suits the launcher."`
 }
 
 // mostLocalRanks is more than a machine has cores or GPUs for.

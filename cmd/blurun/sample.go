@@ -14,13 +14,13 @@ import (
 type sampleCmd struct {
 	Model       string  `arg:"" help:"Compiled model, NAME.blx."`
 	Params      string  `required:"" placeholder:"PATH" help:"Checkpoint, folder of checkpoints, or .safetensors file."`
-	Prompt      string  `help:"Text to continue. Default: the beginning of a document."`
+	Prompt      string  `placeholder:"TEXT" help:"Text to continue. Default: the beginning of a document."`
 	Tokens      int     `placeholder:"N" default:"100" help:"Tokens to add (${default})."`
 	Temperature float64 `placeholder:"X" default:"1" help:"Divides the logits (${default}); 0: always the likeliest token."`
 	TopK        int     `placeholder:"N" help:"Draw among the N likeliest tokens only. Default: all."`
 	Seed        uint64  `placeholder:"N" help:"Seed of the drawing (0)."`
-	Fn          string  `default:"logits" help:"Function that gives logits [B, S, V] (${default})."`
-	Tokenizer   string  `enum:"auto,byte,gpt2" default:"auto" help:"byte or gpt2. Default: the one with the model's vocabulary."`
+	Fn          string  `default:"logits" placeholder:"NAME" help:"Function that gives logits [B, S, V] (${default})."`
+	Tokenizer   string  `enum:"auto,byte,gpt2" default:"auto" placeholder:"NAME" help:"byte or gpt2. Default: the one with the model's vocabulary."`
 	deviceFlags
 }
 

@@ -14,7 +14,7 @@ func (d *Driver) bind(lib uintptr) error {
 		symbol := fns.Type().Field(i).Tag.Get("cuda")
 		address, err := purego.Dlsym(lib, symbol)
 		if err != nil {
-			return fmt.Errorf("the NVIDIA driver is too old: %s has no %s", LibraryName, symbol)
+			return fmt.Errorf("%w: %s has no %s", ErrOldDriver, LibraryName, symbol)
 		}
 		purego.RegisterFunc(fns.Field(i).Addr().Interface(), address)
 	}

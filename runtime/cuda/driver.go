@@ -83,6 +83,15 @@ type functions struct {
 // ErrNoDriver is what errors.Is finds where the driver's library is missing.
 var ErrNoDriver = errors.New("no NVIDIA driver on this machine")
 
+// ErrNoGPU is what errors.Is finds where there is a driver, but no GPU that it may use.
+var ErrNoGPU = errors.New("the NVIDIA driver sees no GPU")
+
+// ErrOldDriver is what errors.Is finds where the driver doesn't know what kernels need.
+var ErrOldDriver = errors.New("the NVIDIA driver is too old, CUDA 12.0 is needed")
+
+// noDevice is CUDA_ERROR_NO_DEVICE.
+const noDevice = 100
+
 // Open loads the driver and starts it.
 func Open() (*Driver, error) {
 	lib, err := purego.Dlopen(LibraryName, purego.RTLD_NOW|purego.RTLD_GLOBAL)
@@ -93,7 +102,11 @@ func Open() (*Driver, error) {
 	if err := d.bind(lib); err != nil {
 		return nil, err
 	}
-	if err := d.check(d.fn.Init(0), "starting the driver"); err != nil {
+	code := d.fn.Init(0)
+	if code == noDevice {
+		return nil, ErrNoGPU
+	}
+	if err := d.check(code, "starting the driver"); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -132,6 +145,14 @@ func (e *Error) Is(target error) bool {
 // ErrOutOfMemory is what errors.Is finds where device memory ran out.
 var ErrOutOfMemory error = &Error{Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY"}
 
+// TooOld is the error of a driver that knows CUDA up to a version as Version gives it, nil where that is new enough.
+func TooOld(version int) error {
+	if version >= oldestDriver {
+		return nil
+	}
+	return fmt.Errorf("%w: it knows CUDA %d.%d", ErrOldDriver, version/1000, version%1000/10)
+}
+
 // check makes an error of a failed call's code.
 func (d *Driver) check(code result, doing string, args ...any) error {
 	if code == 0 {
@@ -165,8 +186,6 @@ func nulTerminated(s string) *byte {
 	return &b[0]
 }
 
-var errNoDevice = errors.New("the NVIDIA driver sees no GPU")
-
 // Device is a GPU.
 type Device struct {
 	d       *Driver
@@ -191,7 +210,7 @@ func (d *Driver) Devices() ([]*Device, error) {
 		return nil, err
 	}
 	if n == 0 {
-		return nil, errNoDevice
+		return nil, ErrNoGPU
 	}
 	devices := make([]*Device, n)
 	for i := range devices {

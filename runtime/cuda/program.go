@@ -110,11 +110,22 @@ func suits(arch string, d *Device, driver int) error {
 	case need == 0:
 		return fmt.Errorf("the artifact was compiled for arch %q, which this program doesn't know", arch)
 	case have < need || arch == "sm_90a" && have != 90:
-		return fmt.Errorf("the artifact was compiled for %s; GPU %d (%s) is of compute capability %d.%d: compile it with another --arch", arch, d.Ordinal, d.Name, d.Major, d.Minor)
-	case driver < oldestDriver:
-		return fmt.Errorf("the NVIDIA driver is too old: it knows CUDA %d.%d, kernels need 12.0", driver/1000, driver%1000/10)
+		return fmt.Errorf("the artifact was compiled for %s; GPU %d (%s) is of compute capability %d.%d: %s", arch, d.Ordinal, d.Name, d.Major, d.Minor, advice(have))
 	}
-	return nil
+	return TooOld(driver)
+}
+
+// advice says what a GPU of a compute capability, as 90 for 9.0, can run.
+func advice(have int) string {
+	switch {
+	case have < 80:
+		return "8.0 and later are supported"
+	case have < 89:
+		return "compile it with --arch sm_80"
+	case have == 90:
+		return "compile it with --arch sm_90a"
+	}
+	return "compile it with --arch sm_89"
 }
 
 // warnOnce tells a person on standard error what it is given the first time.

@@ -62,10 +62,11 @@ func TestSuits(t *testing.T) {
 		{"sm_90a", h200, 12080, ""},
 		{"sm_80", h200, 12000, ""},
 		{"sm_89", ada, 13000, ""},
-		{"sm_90a", ada, 13000, "the artifact was compiled for sm_90a; GPU 0 (NVIDIA L4) is of compute capability 8.9: compile it with another --arch"},
-		{"sm_90a", &Device{Name: "B200", Major: 10}, 13000, "the artifact was compiled for sm_90a; GPU 0 (B200) is of compute capability 10.0: compile it with another --arch"},
-		{"sm_89", &Device{Name: "A100", Major: 8}, 13000, "the artifact was compiled for sm_89; GPU 0 (A100) is of compute capability 8.0: compile it with another --arch"},
-		{"sm_80", h200, 11080, "the NVIDIA driver is too old: it knows CUDA 11.8, kernels need 12.0"},
+		{"sm_90a", ada, 13000, "the artifact was compiled for sm_90a; GPU 0 (NVIDIA L4) is of compute capability 8.9: compile it with --arch sm_89"},
+		{"sm_90a", &Device{Name: "B200", Major: 10}, 13000, "the artifact was compiled for sm_90a; GPU 0 (B200) is of compute capability 10.0: compile it with --arch sm_89"},
+		{"sm_89", &Device{Name: "A100", Major: 8}, 13000, "the artifact was compiled for sm_89; GPU 0 (A100) is of compute capability 8.0: compile it with --arch sm_80"},
+		{"sm_80", &Device{Name: "T4", Major: 7, Minor: 5}, 13000, "the artifact was compiled for sm_80; GPU 0 (T4) is of compute capability 7.5: 8.0 and later are supported"},
+		{"sm_80", h200, 11080, "the NVIDIA driver is too old, CUDA 12.0 is needed: it knows CUDA 11.8"},
 		{"sm_10", h200, 13000, `the artifact was compiled for arch "sm_10", which this program doesn't know`},
 	} {
 		err := suits(c.arch, c.device, c.driver)
