@@ -83,7 +83,7 @@ func (c *compileCmd) Run(s *streams) error {
 		Record: rec,
 	})
 	if r != nil {
-		render(s.err, r.Warnings, diag.Sources{c.File: src})
+		render(s.err, r.Warnings.Merged(), diag.Sources{c.File: src})
 	}
 	timings(cfg, s.err)
 	if err = c.page(rec, err); err != nil {

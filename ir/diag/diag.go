@@ -160,6 +160,54 @@ func (l *List) Sort() {
 	})
 }
 
+// Merged is the list with one remark for all that say the same: at the first of their places, with the lines and columns of the others. A
+// person wants to know what a remark says once, and errors at every place.
+func (l List) Merged() List {
+	type told struct {
+		message string
+		at      Range
+	}
+	seen := map[told]bool{}
+	first := map[string]*Diagnostic{} // of the remarks with a message
+	var merged List
+	for _, d := range l {
+		if d.Severity != Remark {
+			merged = append(merged, d)
+			continue
+		}
+		t := told{d.Message, d.Range}
+		if seen[t] {
+			continue
+		}
+		seen[t] = true
+		f := first[d.Message]
+		if f == nil {
+			own := *d
+			first[d.Message] = &own
+			merged = append(merged, &own)
+			continue
+		}
+		f.Message += likewise(f.Message == d.Message) + d.Range.place(f.Range.File)
+	}
+	return merged
+}
+
+// likewise is what stands before another place.
+func likewise(second bool) string {
+	if second {
+		return "; likewise at "
+	}
+	return ", "
+}
+
+// place is the range's head where a file is spoken of already.
+func (r Range) place(file string) string {
+	if r.File == file {
+		r.File = ""
+	}
+	return r.String()
+}
+
 // Err is the list as an error, nil when it holds none of severity Error. Its text is String of every diagnostic.
 func (l List) Err() error {
 	if !l.HasErrors() {

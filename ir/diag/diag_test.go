@@ -96,3 +96,27 @@ func FuzzRender(f *testing.F) {
 		require.NoError(t, Render(&strings.Builder{}, l, Sources{"f": []byte(src)}))
 	})
 }
+
+// Of remarks that say the same there is one, which names all places; errors and warnings stay.
+func TestMerged(t *testing.T) {
+	var l List
+	l.Remarkf(at("a.blu", 1, 2), "slow")
+	l.Warnf(at("a.blu", 1, 2), "odd")
+	l.Remarkf(at("a.blu", 3, 2), "slow")
+	l.Warnf(at("a.blu", 2, 2), "odd")
+	l.Remarkf(at("a.blu", 3, 2), "other")
+	l.Remarkf(at("a.blu", 1, 2), "slow")
+	l.Remarkf(at("a.blu", 3, 2), "slow")
+	l.Remarkf(at("b.blu", 3, 2), "slow")
+	var got []string
+	for _, d := range l.Merged() {
+		got = append(got, d.String())
+	}
+	require.Equal(t, []string{
+		"a.blu:1:2: remark: slow; likewise at 3:2, b.blu:3:2",
+		"a.blu:1:2: warning: odd",
+		"a.blu:2:2: warning: odd",
+		"a.blu:3:2: remark: other",
+	}, got)
+	require.Equal(t, "slow", l[0].Message)
+}
