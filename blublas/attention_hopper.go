@@ -219,20 +219,12 @@ func (a Attention) tensor(name string) (s Strides, heads, positions int) {
 func (w *groups) tensorMap(name string, rows int) Param {
 	s, heads, positions := w.tensor(name)
 	m := &TensorMap{Element: "bf16", Dims: [2]int{w.Features, positions}, Pitch: 2 * s.Row, Box: [2]int{64, rows}}
-	outer := func(n, pitch int) { // of one the distance says nothing, but must be one that there is
-		if n == 1 {
-			pitch = 16
-		}
-		m.Outer = append(m.Outer, Outer{n, pitch})
-	}
 	if !w.scaled() {
-		outer(heads, 2*s.Head)
-		outer(w.Batch, 2*s.Batch)
+		m.Outer = []Outer{{heads, 2 * s.Head}, {w.Batch, 2 * s.Batch}}
 		return Param{Name: name, Map: m}
 	}
 	m.Element, m.Pitch = "f16", 2*w.Features
-	outer(heads*w.Batch, 2*positions*w.Features)
-	outer(w.planes, 2*positions*w.Features*heads*w.Batch)
+	m.Outer = []Outer{{heads * w.Batch, 2 * positions * w.Features}, {w.planes, 2 * positions * w.Features * heads * w.Batch}}
 	return Param{Name: name + ".planes", Map: m}
 }
 

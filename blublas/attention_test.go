@@ -303,11 +303,8 @@ func (e *emulatedAttention) launch(kernel *Kernel) error {
 			params = append(params, at)
 			continue
 		}
-		m := &emulate.TensorMap{Element: p.Map.Element, Base: at, Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
-		for _, o := range p.Map.Outer {
-			m.Dims, m.Strides, m.Box = append(m.Dims, o.Size), append(m.Strides, o.Pitch), append(m.Box, 1)
-		}
-		params = append(params, m)
+		dims, strides, box := p.Map.Layout()
+		params = append(params, &emulate.TensorMap{Element: p.Map.Element, Base: at, Dims: dims, Strides: strides, Box: box, Swizzle: 128})
 	}
 	program, err := emulate.Compile(kernel.Op)
 	if err != nil {

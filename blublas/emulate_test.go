@@ -223,11 +223,8 @@ func (e *emulated) params(k *Kernel) []any {
 			params = append(params, b.Base)
 			continue
 		}
-		m := &emulate.TensorMap{Element: p.Map.Element, Base: b.Base + uint64(p.Offset), Dims: p.Map.Dims[:], Strides: []int{p.Map.Pitch}, Box: p.Map.Box[:], Swizzle: 128}
-		for _, o := range p.Map.Outer {
-			m.Dims, m.Strides, m.Box = append(m.Dims, o.Size), append(m.Strides, o.Pitch), append(m.Box, 1)
-		}
-		params = append(params, m)
+		dims, strides, box := p.Map.Layout()
+		params = append(params, &emulate.TensorMap{Element: p.Map.Element, Base: b.Base + uint64(p.Offset), Dims: dims, Strides: strides, Box: box, Swizzle: 128})
 	}
 	return params
 }

@@ -2,6 +2,7 @@ package blublas
 
 import (
 	"fmt"
+	"slices"
 
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
@@ -207,6 +208,21 @@ type TensorMap struct {
 
 // Outer is a dimension of a tensor map beyond the two of a matrix.
 type Outer struct{ Size, Pitch int } // elements, bytes
+
+// Layout is all dimensions of a map: elements, bytes from one to the next of all but the first, elements of a box. Where there is
+// one of a dimension the distance says nothing, and may be any in what a view has, but the driver wants one that it knows.
+func (m *TensorMap) Layout() (dims, strides, box []int) {
+	dims, strides, box = slices.Clone(m.Dims[:]), []int{m.Pitch}, slices.Clone(m.Box[:])
+	for _, o := range m.Outer {
+		dims, strides, box = append(dims, o.Size), append(strides, o.Pitch), append(box, 1)
+	}
+	for i, n := range dims[1:] {
+		if n == 1 {
+			strides[i] = 16
+		}
+	}
+	return dims, strides, box
+}
 
 // Kernel is a kernel and how it is launched.
 type Kernel struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,18 @@ func TestCompileTo(t *testing.T) {
 		require.Equal(t, p.Name, r.Phase)
 		require.Equal(t, p.Name == "binary", r.Artifact != nil)
 	}
+}
+
+// A program that no device could open is no artifact: the error names the kernel.
+func TestProgramsThatNobodyCanOpen(t *testing.T) {
+	r, err := driver.Compile("mlp.blu", source(t), driver.Options{Target: "cuda", Precision: "bf16", CompileTo: "target"})
+	require.NoError(t, err)
+	text := driver.Text(r.Module, false)
+	stride := regexp.MustCompile(`strides = array<i64: \d+`)
+	require.Regexp(t, stride, string(text))
+	_, err = driver.Compile("mlp.mlir", stride.ReplaceAll(text, []byte("strides = array<i64: 0")), driver.Options{})
+	require.ErrorContains(t, err, "error: exec.kernel @gemm_")
+	require.ErrorContains(t, err, "a stride of 0 bytes; a multiple of 16")
 }
 
 func TestSet(t *testing.T) {

@@ -70,29 +70,29 @@ var Kernel = ir.Define("exec", ir.OpDef{
 func verifyKernel(op *ir.Op) error {
 	refs, _ := op.Attr("refs").(*ir.ArrayAttr)
 	if refs == nil {
-		return op.Errorf("exec.kernel: no references")
+		return op.Errorf("exec.kernel @%s: no references", ir.SymName(op))
 	}
 	for i, a := range refs.Elems {
 		t, ok := a.(*ir.TypeAttr)
 		if !ok || !memRef.OK(t.Type) {
-			return op.Errorf("exec.kernel: reference %d is no memref type", i)
+			return op.Errorf("exec.kernel @%s: reference %d is no memref type", ir.SymName(op), i)
 		}
 	}
 	if n, _ := op.Attrs().Int("outs"); n < 0 || n > int64(len(refs.Elems)) {
-		return op.Errorf("exec.kernel: writes %d of %d references", n, len(refs.Elems))
+		return op.Errorf("exec.kernel @%s: writes %d of %d references", ir.SymName(op), n, len(refs.Elems))
 	}
 	for name, most := range map[string]int64{"blocks": 1<<31 - 1, "threads": 1024, "shared": 1 << 20, "workspace": 1 << 40, "scratch": 1 << 40, "cluster": 8} {
 		if n, ok := op.Attrs().Int(name); ok && (n < 0 || n > most) {
-			return op.Errorf("exec.kernel: %s is %d, at most %d is allowed", name, n, most)
+			return op.Errorf("exec.kernel @%s: %s is %d, at most %d is allowed", ir.SymName(op), name, n, most)
 		}
 	}
 	params, err := Params(op, "params")
 	if err != nil {
-		return op.Errorf("exec.kernel: %v", err)
+		return op.Errorf("exec.kernel @%s: %v", ir.SymName(op), err)
 	}
 	for i, p := range params {
 		if err := p.check(refs.Elems, op.Attrs().IntOr("scratch", 0)); err != nil {
-			return op.Errorf("exec.kernel: parameter %d: %v", i, err)
+			return op.Errorf("exec.kernel @%s: parameter %d: %v", ir.SymName(op), i, err)
 		}
 	}
 	return nil

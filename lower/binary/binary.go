@@ -49,11 +49,23 @@ func Build(c *ir.Context, module *ir.Op, o Options) (*artifact.Artifact, error) 
 	if ref := takeReference(c, module); ref != nil {
 		a.Files = append(a.Files, artifact.File{Name: artifact.ReferenceName, Data: text(ref)})
 	}
+	if err := verify(c, module, o); err != nil {
+		return nil, err
+	}
 	a.Files = append(a.Files, artifact.File{Name: artifact.ProgramName, Data: text(module)})
 	if o.Source != "" {
 		a.Files = append(a.Files, artifact.File{Name: "source/" + path.Base(o.Source), Data: o.Text})
 	}
 	return a, nil
+}
+
+// verify does what those who open the program do. A module that somebody has written may be wrong; one made from a model may not.
+func verify(c *ir.Context, module *ir.Op, o Options) error {
+	err := ir.Verify(c, module)
+	if err != nil && o.Source != "" {
+		return fmt.Errorf("internal error: no device could open the program: %w", err)
+	}
+	return err
 }
 
 // text prints everything, constants too: a program is complete.

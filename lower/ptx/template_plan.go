@@ -261,9 +261,13 @@ func (c *chain) add(k *blublas.Kernel, places map[string]exec.Param) {
 }
 
 func mapOf(m *blublas.TensorMap) *exec.Map {
-	out := &exec.Map{Elem: m.Element, Dims: []int64{int64(m.Dims[0]), int64(m.Dims[1])}, Strides: []int64{int64(m.Pitch)}, Box: []int64{int64(m.Box[0]), int64(m.Box[1])}}
-	for _, o := range m.Outer {
-		out.Dims, out.Strides, out.Box = append(out.Dims, int64(o.Size)), append(out.Strides, int64(o.Pitch)), append(out.Box, 1)
+	dims, strides, box := m.Layout()
+	return &exec.Map{Elem: m.Element, Dims: wide(dims), Strides: wide(strides), Box: wide(box)}
+}
+
+func wide(ns []int) (out []int64) {
+	for _, n := range ns {
+		out = append(out, int64(n))
 	}
 	return out
 }

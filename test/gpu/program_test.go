@@ -61,6 +61,40 @@ func TestProgramsInTheEmulator(t *testing.T) {
 	}
 }
 
+// One batch, one position, one head: of such dimensions views have any distance, of nothing too, and tensor maps one that drivers know.
+func TestExtentsOfOne(t *testing.T) {
+	const source = `model m(C = 32, V = 24) {
+  param emb: f32[V, C] = normal(std: 1.0)
+  param head: f32[V, C] = normal(std: 0.2)
+  param a: f32[3*C, C] = normal(std: 0.2)
+  fn loss(tokens: i32[B, S], targets: i32[B, S]) -> (f32, f32) {
+    let qkv = linear(emb[tokens], a)
+    let q = rope(heads(qkv[:, :, 0:C], H))
+    let k = rope(heads(qkv[:, :, C:2*C], H))
+    let y = merge(attention(q, k, heads(qkv[:, :, 2*C:], H), causal: true))
+    return cross_entropy(linear(y, head), targets)
+  }
+}
+train m {
+  minimize loss
+  batch B = BATCH, S = LENGTH
+  optimizer sgd(lr: 0.1)
+}
+`
+	for _, n := range [][3]string{{"1", "1", "1"}, {"2", "1", "1"}, {"1", "1", "2"}, {"1", "5", "1"}} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			src := []byte(strings.NewReplacer("BATCH", n[0], "LENGTH", n[1], "H)", n[2]+")").Replace(source))
+			want, err := driver.Compile("m.blu", src, driver.Options{Target: "ref", Precision: "bf16"})
+			require.NoError(t, err)
+			o := driver.Options{Target: "cuda", Precision: "bf16", Arch: ptx.SM90A}
+			_, err = driver.Compile("m.blu", src, o)
+			require.NoError(t, err)
+			trainOnce(t, newDevice(t, "m.blu", src, o, "templates"), want.Artifact, 2e-2)
+		})
+	}
+}
+
 // What one product in planes alone reads is computed where planes are made: gelu, in the forward pass and again in the backward pass.
 func TestFunctionsInPlanes(t *testing.T) {
 	set := map[string]float64{"V": 37, "T": 12, "L": 2, "H": 2, "C": 32, "B": 2, "S": 11}
