@@ -109,7 +109,7 @@ type softmax struct {
 func (s *softmax) begin() []*ir.Value {
 	b := s.w.b
 	for range 2 * s.w.Block.Tiles {
-		s.greatest = append(s.greatest, b.F32(math.Inf(-1)))
+		s.greatest = append(s.greatest, b.F32(s.w.lowest()))
 		s.den = append(s.den, b.F32(0))
 	}
 	s.sum = s.w.zeros(s.w.Features)
@@ -144,14 +144,12 @@ func (s *softmax) update(scores []*ir.Value) []*ir.Value {
 				greatest = b.Binary(ptx.Max, greatest, b.Binary(ptx.Max, b.Extract(x, 2*i), b.Extract(x, 2*i+1)))
 			}
 			greatest = w.quads(greatest, ptx.Max)
-			// Where nothing is seen yet, exponents are relative to 0: exp(-inf) is 0, exp(-inf + inf) is none.
-			relative := b.Select(b.Compare("eq", greatest, b.F32(math.Inf(-1))), b.F32(0), greatest)
-			top := b.Unary(ptx.Neg, b.Binary(ptx.Mul, relative, b.F32(w.scale())))
-			shrink[i] = w.exponential(s.greatest[row], top)
+			x := w.exponents(greatest)
+			shrink[i] = x.shrink(s.greatest[row])
 			den := b.Binary(ptx.Mul, s.den[row], shrink[i])
-			for j, x := range mine {
+			for j, scores := range mine {
 				for e := range 2 {
-					p := w.exponential(b.Extract(x, 2*i+e), top)
+					p := x.weight(b.Extract(scores, 2*i+e))
 					den = b.Binary(ptx.Add, den, p)
 					weights[j] = append(weights[j], p)
 				}
@@ -170,6 +168,57 @@ func (s *softmax) update(scores []*ir.Value) []*ir.Value {
 		}
 	}
 	return out
+}
+
+// exponents makes weights of a row's scores, relative to the greatest.
+//
+// Where the exponent's unit is e, the difference of two scores is made first: it is exact near the greatest, whose weight is 1. Where it
+// is 2 one instruction makes the exponent, score * factor - greatest * factor, of which the last is rounded: the greatest score's is
+// off by up to half a unit in the last place of that product. Weights of one row are all off by the same power of two, which
+// their sum takes back; but from hugeExponent on it could be beyond float32. There factor is a power of two, which rounds
+// nothing: scores that differ at all are so far apart that one of them has all the weight, whatever the factor.
+type exponents struct {
+	w             *attention
+	greatest      *ir.Value
+	factor, below *ir.Value // where the unit is 2
+}
+
+// hugeExponent is 2^29: neighbouring float32 differ by 32 there.
+const hugeExponent = 1 << 29
+
+// powerAbove is the least power of two that isn't less than the scale of scores.
+func (a Attention) powerAbove() float64 { return math.Exp2(math.Ceil(math.Log2(a.scale()))) }
+
+// lowest is where the greatest score begins: no score is less whose product with a factor is finite, and less the lowest the score of
+// a key that isn't seen, -inf, still is -inf, where that less itself would be none.
+func (a Attention) lowest() float64 { return -math.MaxFloat32 / max(1, a.powerAbove()) }
+
+func (w *attention) exponents(greatest *ir.Value) exponents {
+	if w.unit() == 1 {
+		return exponents{w: w, greatest: greatest}
+	}
+	b, c := w.b, w.scale()
+	huge := b.Compare("ge", b.Unary(ptx.Abs, greatest), b.F32(min(hugeExponent/c, math.MaxFloat32)))
+	factor := b.Select(huge, b.F32(w.powerAbove()), b.F32(c))
+	return exponents{w, greatest, factor, b.Unary(ptx.Neg, b.Binary(ptx.Mul, greatest, factor))}
+}
+
+// weight is that of a score.
+func (x exponents) weight(score *ir.Value) *ir.Value {
+	b := x.w.b
+	if x.factor == nil {
+		return b.Unary(ptx.Exp2Flushed, b.Binary(ptx.Mul, b.Binary(ptx.Sub, score, x.greatest), b.F32(x.w.Scale*math.Log2E)))
+	}
+	return b.Unary(ptx.Exp2Flushed, b.FMA(score, x.factor, x.below))
+}
+
+// shrink is by what sums relative to the greatest score before are to be multiplied: 1 where it is the same.
+func (x exponents) shrink(before *ir.Value) *ir.Value {
+	if x.factor == nil {
+		return x.weight(before)
+	}
+	b := x.w.b
+	return b.Unary(ptx.Exp2Flushed, b.Binary(ptx.Add, b.Binary(ptx.Mul, before, x.factor), x.below))
 }
 
 // finish writes the outputs and lse; greatest is the greatest scores in the unit of exponents.

@@ -15,7 +15,7 @@ func (a Attention) forwardHopper(at *ir.Builder, d Device) *Kernel {
 	return k
 }
 
-// running is what is known of a thread's two rows so far, as softmax has it; greatest is in the unit of exponents.
+// running is what is known of a thread's two rows so far, as softmax has it; greatest is that of scores whose planes' scales are in them.
 type running struct {
 	greatest, den [2]*ir.Value
 	sum           *ir.Value // accumulator
@@ -33,15 +33,15 @@ func asRunning(v []*ir.Value) running {
 func (w *groups) forwardTile(ring, rows slot) slot {
 	b := w.b
 	w.wait(rowsFull, rows)
-	f := &forwarding{groups: w, queries: w.left(rows, 0), head: w.keyHead(), scale: b.F32(w.scale())}
+	f := &forwarding{groups: w, queries: w.left(rows, 0), head: w.keyHead()}
 	w.releaseHeld(rows)
 	if w.scaled() {
-		f.scale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), f.scale)
+		f.scale = w.scaleOf("q", w.head, w.myRow())
 	}
 	_, all := w.columnBlocks(b.I32(0), w.rows.rows)
 	unmasked, end := w.columnBlocks(b.MulI(w.mine, 64), 64)
-	none := b.F32(math.Inf(-1))
-	state := running{[2]*ir.Value{none, none}, [2]*ir.Value{b.F32(0), b.F32(0)}, b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", w.Features/2).Result(0)}
+	lowest := b.F32(w.lowest())
+	state := running{[2]*ir.Value{lowest, lowest}, [2]*ir.Value{b.F32(0), b.F32(0)}, b.Do(ptx.Fill, []*ir.Value{b.F32(0)}, "count", w.Features/2).Result(0)}
 	w.turn()
 	if w.Block.Ahead {
 		ring, state = f.ahead(ring, state, unmasked, end)
@@ -62,13 +62,13 @@ type forwarding struct {
 	*groups
 	queries factor
 	head    *ir.Value // of keys
-	scale   *ir.Value // of scores, but for that of planes of keys
+	scale   *ir.Value // of planes of queries
 }
 
-// scales is what the scores of a block of columns are multiplied by, and the sums of its values.
+// scales is what planes' scores of a block of columns are multiplied by, a power of two, and the sums of its values.
 func (f *forwarding) scales(column *ir.Value) (scores, values *ir.Value) {
 	if !f.scaled() {
-		return f.scale, f.b.F32(1)
+		return f.b.F32(1), f.b.F32(1)
 	}
 	return f.b.Binary(ptx.Mul, f.scale, f.scaleOf("k", f.head, column)), f.scaleOf("v", f.head, column)
 }
@@ -203,7 +203,7 @@ func (f *forwarding) ofRegisters(all []*ir.Value) factor {
 	return func(plane, step int) *ir.Value { return all[plane*f.Block.Columns/16+step] }
 }
 
-// update takes the scores of more columns, to be multiplied by a scale, and returns their weights and by what earlier sums
+// update takes the scores of more columns, those of planes to be multiplied by a scale, and returns their weights and by what earlier sums
 // are to be multiplied.
 func (w *groups) update(state *running, scores []*ir.Value, scale *ir.Value) (weights []*ir.Value, shrink [2]*ir.Value) {
 	b := w.b
@@ -213,17 +213,22 @@ func (w *groups) update(state *running, scores []*ir.Value, scale *ir.Value) (we
 		for _, x := range scores {
 			greatest = b.Binary(ptx.Max, greatest, b.Binary(ptx.Max, b.Extract(x, 2*row), b.Extract(x, 2*row+1)))
 		}
-		greatest = b.Binary(ptx.Max, state.greatest[row], b.Binary(ptx.Mul, w.quads(greatest, ptx.Max), scale))
-		// Where nothing is seen yet, exponents are relative to 0: exp(-inf) is 0, exp(-inf + inf) is none.
-		top := b.Unary(ptx.Neg, b.Select(b.Compare("eq", greatest, b.F32(math.Inf(-1))), b.F32(0), greatest))
-		shrink[row] = w.power(state.greatest[row], b.F32(1), top)
+		greatest = w.quads(greatest, ptx.Max)
+		if w.scaled() {
+			greatest = b.Binary(ptx.Mul, greatest, scale)
+		}
+		greatest = b.Binary(ptx.Max, state.greatest[row], greatest)
+		var weight func(score *ir.Value) *ir.Value
+		if w.scaled() {
+			weight, shrink[row] = w.scaledWeights(greatest, state.greatest[row], scale)
+		} else {
+			x := w.exponents(greatest)
+			weight, shrink[row] = x.weight, x.shrink(state.greatest[row])
+		}
 		den := b.Binary(ptx.Mul, state.den[row], shrink[row])
 		for j, x := range scores {
 			for e := range 2 {
-				p := w.power(b.Extract(x, 2*row+e), scale, top)
-				if w.scaled() {
-					p = b.Binary(ptx.Mul, p, b.F32(weightScale))
-				}
+				p := weight(b.Extract(x, 2*row+e))
 				den = b.Binary(ptx.Add, den, p)
 				weights[4*j+2*row+e] = p
 			}
@@ -231,6 +236,22 @@ func (w *groups) update(state *running, scores []*ir.Value, scale *ir.Value) (we
 		state.greatest[row], state.den[row] = greatest, den
 	}
 	return weights, shrink
+}
+
+// scaledWeights makes weights, times weightScale, of a row's scores of planes, and by what sums relative to the greatest before are to
+// be multiplied. The greatest's is weightScale itself: a score, times a power of two, less the greatest is exact near it.
+func (w *groups) scaledWeights(greatest, before, scale *ir.Value) (weight func(score *ir.Value) *ir.Value, shrink *ir.Value) {
+	b := w.b
+	factor := b.F32(w.Scale * math.Log2E)
+	below := b.Unary(ptx.Neg, greatest)
+	shrink = b.Unary(ptx.Exp2Flushed, b.Binary(ptx.Mul, b.Binary(ptx.Add, before, below), factor))
+	return func(score *ir.Value) *ir.Value {
+		x := b.FMA(score, scale, below)
+		if w.Precision == FP16 {
+			return b.Unary(ptx.Exp2Flushed, b.FMA(x, factor, b.F32(math.Log2(weightScale))))
+		}
+		return b.Binary(ptx.Mul, b.Unary(ptx.Exp2Flushed, b.Binary(ptx.Mul, x, factor)), b.F32(weightScale))
+	}, shrink
 }
 
 // finishTile writes outputs and lse.
@@ -243,5 +264,5 @@ func (w *groups) finishTile(state running) {
 		down := b.F32(1.0 / weightScale)
 		state.sum = b.Binary(ptx.Mul, state.sum, w.byRow(w.Features/2, [2]*ir.Value{down, down}))
 	}
-	w.finish(&softmax{w: w.attention, den: state.den[:], sum: w.quarters(state.sum)}, state.greatest[:])
+	w.finish(&softmax{w: w.attention, den: state.den[:], sum: w.quarters(state.sum)}, each(state.greatest[:], func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale())) }))
 }

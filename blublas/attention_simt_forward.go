@@ -110,7 +110,7 @@ type simtSoftmax struct {
 func (s *simtSoftmax) begin() []*ir.Value {
 	b := s.w.b
 	for range simtRows {
-		s.greatest = append(s.greatest, b.F32(math.Inf(-1)))
+		s.greatest = append(s.greatest, b.F32(s.w.lowest()))
 		s.den = append(s.den, b.F32(0))
 	}
 	s.sum = s.w.zeros(s.w.featureParts, 4*simtRows)
@@ -140,13 +140,13 @@ func (s *simtSoftmax) update(x scores) scores {
 			greatest[i] = b.Binary(ptx.Max, greatest[i], x[j][i])
 		}
 		greatest[i] = w.lanes(greatest[i], ptx.Max)
-		// Where nothing is seen yet, exponents are relative to 0: exp(-inf) is 0, exp(-inf + inf) is none.
-		relative := b.Select(b.Compare("eq", greatest[i], b.F32(math.Inf(-1))), b.F32(0), greatest[i])
-		top := b.Binary(ptx.Mul, relative, b.F32(-w.Scale))
-		shrink[i] = w.exponential(s.greatest[i], top)
+		weight := func(x *ir.Value) *ir.Value { // the difference is exact near the greatest, whose weight is 1
+			return b.Unary(ptx.Exp2Flushed, b.Binary(ptx.Mul, b.Binary(ptx.Sub, x, greatest[i]), b.F32(w.Scale*math.Log2E)))
+		}
+		shrink[i] = weight(s.greatest[i])
 		den[i] = b.Binary(ptx.Mul, s.den[i], shrink[i])
 		for j := range x {
-			weights[j] = append(weights[j], w.exponential(x[j][i], top))
+			weights[j] = append(weights[j], weight(x[j][i]))
 			den[i] = b.Binary(ptx.Add, den[i], weights[j][i])
 		}
 	}

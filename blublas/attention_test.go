@@ -132,13 +132,17 @@ func (a Attention) exact(q, k, v, do []float64) exact {
 			if a.Causal {
 				seen = min(a.Keys, max(0, s+a.Keys-a.Queries+1))
 			}
-			sum := 0.0
+			sum, top := 0.0, math.Inf(-1)
 			at := func(t int) int { return (keyHead*a.Keys + t) * d }
 			for t := range seen {
-				p[t] = math.Exp(a.Scale * dot(q[row:row+d], k[at(t):at(t)+d]))
+				p[t] = a.Scale * dot(q[row:row+d], k[at(t):at(t)+d])
+				top = max(top, p[t])
+			}
+			for t := range seen {
+				p[t] = math.Exp(p[t] - top)
 				sum += p[t]
 			}
-			e.lse[bh*a.Queries+s] = math.Log(sum)
+			e.lse[bh*a.Queries+s] = top + math.Log(sum)
 			for t := range seen {
 				p[t] /= sum
 				for f := range d {
