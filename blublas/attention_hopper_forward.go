@@ -15,7 +15,7 @@ func (a Attention) forwardHopper(at *ir.Builder, d Device) *Kernel {
 	return k
 }
 
-// running is what is known of a thread's two rows so far, as softmax has it; greatest is that of scores whose planes' scales are in them.
+// running is what is known of a thread's two rows so far, as softmax has it; greatest is that of scores, of planes times their scales and powerBelow.
 type running struct {
 	greatest, den [2]*ir.Value
 	sum           *ir.Value // accumulator
@@ -36,7 +36,7 @@ func (w *groups) forwardTile(ring, rows slot) slot {
 	f := &forwarding{groups: w, queries: w.left(rows, 0), head: w.keyHead()}
 	w.releaseHeld(rows)
 	if w.scaled() {
-		f.scale = w.scaleOf("q", w.head, w.myRow())
+		f.scale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), b.F32(w.powerBelow()))
 	}
 	_, all := w.columnBlocks(b.I32(0), w.rows.rows)
 	unmasked, end := w.columnBlocks(b.MulI(w.mine, 64), 64)
@@ -62,7 +62,7 @@ type forwarding struct {
 	*groups
 	queries factor
 	head    *ir.Value // of keys
-	scale   *ir.Value // of planes of queries
+	scale   *ir.Value // of planes of queries, times powerBelow
 }
 
 // scales is what planes' scores of a block of columns are multiplied by, a power of two, and the sums of its values.
@@ -238,11 +238,20 @@ func (w *groups) update(state *running, scores []*ir.Value, scale *ir.Value) (we
 	return weights, shrink
 }
 
+// powerBelow is the greatest power of two that isn't more than the scale of softmax, for planes, whose scores it is in together with
+// their scales: without it they could be too small for float32, which multiplied by it they aren't.
+func (w *groups) powerBelow() float64 {
+	if !w.scaled() {
+		return 1
+	}
+	return math.Exp2(math.Floor(math.Log2(w.Scale)))
+}
+
 // scaledWeights makes weights, times weightScale, of a row's scores of planes, and by what sums relative to the greatest before are to
 // be multiplied. The greatest's is weightScale itself: a score, times a power of two, less the greatest is exact near it.
 func (w *groups) scaledWeights(greatest, before, scale *ir.Value) (weight func(score *ir.Value) *ir.Value, shrink *ir.Value) {
 	b := w.b
-	factor := b.F32(w.Scale * math.Log2E)
+	factor := b.F32(w.Scale / w.powerBelow() * math.Log2E)
 	below := b.Unary(ptx.Neg, greatest)
 	shrink = b.Unary(ptx.Exp2Flushed, b.Binary(ptx.Mul, b.Binary(ptx.Add, before, below), factor))
 	return func(score *ir.Value) *ir.Value {
@@ -264,5 +273,5 @@ func (w *groups) finishTile(state running) {
 		down := b.F32(1.0 / weightScale)
 		state.sum = b.Binary(ptx.Mul, state.sum, w.byRow(w.Features/2, [2]*ir.Value{down, down}))
 	}
-	w.finish(&softmax{w: w.attention, den: state.den[:], sum: w.quarters(state.sum)}, each(state.greatest[:], func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale())) }))
+	w.finish(&softmax{w: w.attention, den: state.den[:], sum: w.quarters(state.sum)}, each(state.greatest[:], func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale()/w.powerBelow())) }))
 }

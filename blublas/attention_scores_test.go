@@ -81,3 +81,26 @@ func TestAttentionOfGreatScores(t *testing.T) {
 		}
 	}
 }
+
+// Operands whose products are too small for float32, but for a scale that brings them back.
+func TestAttentionOfSmallOperands(t *testing.T) {
+	for i, a := range attentions() {
+		if !a.scaled() || a.Batch > 1 {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s/%d", a.Precision, i), func(t *testing.T) {
+			t.Parallel()
+			a.Scale *= 1e38
+			e := a.prepare(rand.New(rand.NewPCG(uint64(i), 9)))
+			for _, x := range []*tensor{e.q, e.k} {
+				x.coarsened(1e-19)
+			}
+			want := a.exact(e.q.read(t), e.k.read(t), e.v.read(t), e.do.read(t))
+			kernels := a.kernels(t)
+			for _, kernel := range kernels[:len(kernels)-2] {
+				require.NoError(t, e.launch(kernel), kernel.Name)
+			}
+			require.Less(t, apart(e.o.read(t), want.o), 0x1p-9)
+		})
+	}
+}
