@@ -170,7 +170,7 @@ var Select = ir.Define("host", ir.OpDef{
 var Cast = ir.Define("host", ir.OpDef{
 	Name:        "cast",
 	Summary:     "dst = x in another element type",
-	Description: "Between f32 and each of bf16, f16, i32 and i1, and between f32 and bf16 rounded in place (`round`).",
+	Description: "Between f32 and each of bf16, f16, i32, i64 and i1, and between i32 and each of i64 and i1.",
 	Operands:    []ir.OperandDef{{Name: "x", Type: block}, {Name: "dst", Type: block}},
 	Verify:      verifyBlocks,
 })

@@ -39,6 +39,12 @@ func (l *lowering) elementwise(op *ir.Op) error {
 		def, attrs = host.Compare, l.attrs("fn", op.Attr("predicate"))
 	case name == "cast":
 		def, attrs = host.Cast, nil
+		if via := l.castThrough(in[0].block.Elem(), op.Result(0).Elem()); via != nil {
+			x := op.Operand(0)
+			step := l.scratchFor(tile.Block(l.c, x.Shape()[0], x.Shape()[1], via), in[0].rows, in[0].cols)
+			l.emit(host.Cast, []*operand{in[0], step}, nil)
+			in[0] = step
+		}
 	case len(in) == 1:
 		def = host.Unary
 	case len(in) == 2:
@@ -52,6 +58,22 @@ func (l *lowering) elementwise(op *ir.Op) error {
 	}
 	l.blocks[op.Result(0)] = dst
 	l.emit(def, append(in, dst), attrs)
+	return nil
+}
+
+// castThrough is the type between two of which one is cast to the other in two steps; nil where there is an instruction. Of the
+// integers that a number of 16 bits is near, float32 has all that it has.
+func (l *lowering) castThrough(from, to ir.Type) ir.Type {
+	f32 := ir.Type(l.c.F32())
+	half := func(t ir.Type) bool { return ir.IsFloat(t) && ir.ByteSize(t) == 2 }
+	switch {
+	case half(from) && to != f32, half(to) && from != f32:
+		return f32
+	case from == ir.Type(l.c.I64()) && to == ir.Type(l.c.I1()):
+		return f32 // of which none is 0 but of 0
+	case from == ir.Type(l.c.I1()) && to == ir.Type(l.c.I64()):
+		return l.c.I32()
+	}
 	return nil
 }
 

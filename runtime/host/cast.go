@@ -19,6 +19,7 @@ var casts = map[[2]kind]instrOn{
 	{kindF32, kindI32}:  each(toInt32),
 	{kindI64, kindI32}:  each(func(x int64) int32 { return int32(x) }),
 	{kindI32, kindI64}:  each(func(x int32) int64 { return int64(x) }),
+	{kindF32, kindI64}:  each(toInt64),
 	{kindI64, kindF32}:  each(func(x int64) float32 { return float32(x) }),
 	{kindMask, kindI32}: each(func(m uint32) int32 { return int32(m & 1) }),
 	{kindF32, kindMask}: each(func(x float32) uint32 { return mask(x != 0) }),
@@ -78,4 +79,17 @@ func toInt32(x float32) int32 {
 		return math.MinInt32
 	}
 	return int32(x)
+}
+
+// toInt64 is the same for integers of 64 bits.
+func toInt64(x float32) int64 {
+	switch {
+	case x != x:
+		return 0
+	case x >= math.MaxInt64:
+		return math.MaxInt64
+	case x <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(x)
 }

@@ -327,6 +327,8 @@ func elementOf(c *ir.Context, t formats.DType) ir.Type {
 		return c.F32()
 	case formats.BF16:
 		return c.Float(ir.BF16)
+	case formats.F16:
+		return c.Float(ir.F16)
 	case formats.Bool:
 		return c.I1()
 	case formats.F64:
