@@ -64,6 +64,9 @@ func severs(v *ir.Value, outputs []*ir.Value) *ir.Op {
 	}
 	reached := map[*ir.Value]bool{v: true}
 	for op := range block.Ops() {
+		if op.Is(blu.StopGradient) {
+			continue
+		}
 		for _, in := range op.Operands() {
 			if !reached[in] {
 				continue

@@ -5,6 +5,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -135,6 +139,46 @@ func TestMutatedModules(t *testing.T) {
 			if err := cfg.Run(c, m, pl); err != nil {
 				_, fault := err.(*passes.Failure)
 				require.False(t, fault, "%s, seed %d: %s: %v", filepath.Base(name), seed, what, err)
+			}
+		}
+	}
+}
+
+// entry is an attribute of an operation, or one in a dictionary of such.
+var entry = regexp.MustCompile(`[a-z_][a-z_.0-9]* = ("[^"]*"|[^][{}<>",]+)`)
+
+// Modules that later phases begin with are believed no more than models: whatever their attributes are, there is an artifact or an error.
+func TestModulesWithOtherAttributes(t *testing.T) {
+	rounds := 25
+	if testing.Short() {
+		rounds = 10
+	}
+	for _, o := range []driver.Options{{Target: "cpu"}, {Target: "ref"}, {Target: "cuda", Precision: "bf16", Candidates: 2}} {
+		o.Set, o.DumpDir = map[string]float64{"M": 8, "E": 4, "V": 16, "W": 2, "S": 4, "B": 2}, t.TempDir()
+		_, err := driver.Compile("mlp.blu", source(t), o)
+		require.NoError(t, err)
+		files, err := filepath.Glob(filepath.Join(o.DumpDir, "*.mlir"))
+		require.NoError(t, err)
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			require.NoError(t, err)
+			entries := entry.FindAllIndex(text, -1)
+			r := rand.New(rand.NewPCG(uint64(len(text)), 5))
+			for range rounds {
+				at := entries[r.IntN(len(entries))]
+				other := entries[r.IntN(len(entries))]
+				values := []string{"7 : i64", `"none"`, "[7 : i64]", "[]", "unit", "-1 : i64", "{}", "@none", "tensor<2xf32>", "array<i64: 3>", string(text[other[0]:other[1]])}
+				value := values[r.IntN(len(values))]
+				if name, _, _ := strings.Cut(string(text[at[0]:at[1]]), " = "); !strings.Contains(value, " = ") {
+					value = name + " = " + value
+				}
+				wrong := slices.Concat(text[:at[0]], []byte(value), text[at[1]:])
+				func() {
+					defer func() {
+						require.Nil(t, recover(), "%s: %s for %s\n%s", f, value, text[at[0]:at[1]], debug.Stack())
+					}()
+					_, _ = driver.Compile(f, wrong, driver.Options{})
+				}()
 			}
 		}
 	}

@@ -198,7 +198,11 @@ func function(op *ir.Op) (artifact.Function, error) {
 		Name: ir.SymName(op), Inputs: []artifact.Value{}, Outputs: []artifact.Value{}, Scalars: []artifact.Value{},
 		Arena: op.Attrs().IntOr("arena", 0),
 	}
-	for _, p := range ports(op) {
+	interfaces, err := ports(op)
+	if err != nil {
+		return f, err
+	}
+	for _, p := range interfaces {
 		v, err := value(op, p.name, p.typ)
 		if err != nil {
 			return f, err
@@ -217,34 +221,50 @@ func function(op *ir.Op) (artifact.Function, error) {
 
 // ports reads a function's interface: the attribute that the buffers phase leaves, or the attributes of arguments and
 // results.
-func ports(op *ir.Op) (out []port) {
+func ports(op *ir.Op) (out []port, err error) {
 	if list, ok := op.Attr("mem.interface").(*ir.ArrayAttr); ok {
-		for _, e := range list.Elems {
-			a := ir.Attrs(e.(*ir.DictAttr).Entries)
-			out = append(out, port{a.Str("space"), a.Str("name"), a.Get("type").(*ir.TypeAttr).Type})
+		for i, e := range list.Elems {
+			d, _ := e.(*ir.DictAttr)
+			if d == nil {
+				return nil, op.Errorf("mem.interface: entry %d is %s, no dictionary", i, e)
+			}
+			a := ir.Attrs(d.Entries)
+			t, _ := a.Get("type").(*ir.TypeAttr)
+			if t == nil {
+				return nil, op.Errorf("mem.interface: entry %d has no type", i)
+			}
+			out = append(out, port{a.Str("space"), a.Str("name"), t.Type})
 		}
-		return out
+		return out, nil
 	}
 	if !op.Is(fn.Func) {
-		return nil
+		return nil, nil
 	}
-	out = append(out, portsOf(op.Attr("arg_attrs"), op.Body().Args())...)
-	return append(out, portsOf(op.Attr("res_attrs"), op.Body().Terminator().Operands())...)
+	args, err := portsOf(op, "arg_attrs", op.Body().Args())
+	if err != nil {
+		return nil, err
+	}
+	results, err := portsOf(op, "res_attrs", op.Body().Terminator().Operands())
+	return append(args, results...), err
 }
 
-func portsOf(attrs ir.Attr, values []*ir.Value) (out []port) {
-	list, ok := attrs.(*ir.ArrayAttr)
+func portsOf(op *ir.Op, attr string, values []*ir.Value) (out []port, err error) {
+	list, ok := op.Attr(attr).(*ir.ArrayAttr)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	for i, e := range list.Elems {
-		for _, n := range e.(*ir.DictAttr).Entries {
+		d, _ := e.(*ir.DictAttr)
+		if d == nil || i >= len(values) {
+			return nil, op.Errorf("%s: entry %d is %s; there is a dictionary for each of %d values", attr, i, e, len(values))
+		}
+		for _, n := range d.Entries {
 			if s, ok := n.Value.(*ir.StringAttr); ok && len(n.Name) > 4 {
 				out = append(out, port{n.Name[len("blu."):], s.Value, values[i].Type()})
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // numbers reads a dictionary of integers, floating-point numbers and truth values.

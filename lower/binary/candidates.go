@@ -30,7 +30,11 @@ func candidates(module *ir.Op) (files []artifact.File, err error) {
 			continue
 		}
 		for _, e := range all.Elems {
-			a := ir.Attrs(e.(*ir.DictAttr).Entries)
+			d, ok := e.(*ir.DictAttr)
+			if !ok {
+				return nil, op.Errorf("launch.choices: a choice is %s, no dictionary", e)
+			}
+			a := ir.Attrs(d.Entries)
 			i, known := at[a.Str("key")]
 			if !known {
 				i, at[a.Str("key")] = len(list.Sites), len(list.Sites)
@@ -46,7 +50,11 @@ func candidates(module *ir.Op) (files []artifact.File, err error) {
 	for op := range module.Body().Ops() {
 		if d, ok := op.Attr("launch.candidate").(*ir.DictAttr); ok && op.Is(ptx.Kernel) {
 			a := ir.Attrs(d.Entries)
-			s := &list.Sites[at[a.Str("key")]]
+			i, known := at[a.Str("key")]
+			if !known {
+				return nil, op.Errorf("launch.candidate: no kernel has the choice %q", a.Str("key"))
+			}
+			s := &list.Sites[i]
 			s.Options = append(s.Options, tuning.Candidate{Choice: a.Str("choice"), Kernel: ir.SymName(op)})
 		}
 	}

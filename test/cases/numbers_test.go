@@ -441,6 +441,10 @@ func TestCase_NoGradientThroughIntegers(t *testing.T) {
 		"sum(cast(x > 0.5, f32))":              "case.blu:4:59: error: no gradient can pass through a comparison",
 		"sum(cast(cast(x, i32), f32))":         "case.blu:4:57: error: no gradient can pass through a cast to i32",
 		"sum(stop_gradient(cast(x > 0, f32)))": "",
+
+		"sum(cast(stop_gradient(x) > 0.5, f32))":               "",
+		"sum(cast(stop_gradient(-x) > stop_gradient(x), f32))": "",
+		"sum(cast(stop_gradient(x) > x * 2.0, f32))":           "case.blu:4:74: error: no gradient can pass through a comparison",
 	} {
 		_, err := driver.Compile("case.blu", []byte(lossOf("f32[3]", expression)), driver.Options{Target: "ref"})
 		if reason == "" {

@@ -43,13 +43,13 @@ func OpenArrays(names []string) (*Arrays, error) {
 	a := &Arrays{tensors: map[string][]array{}}
 	for _, name := range names {
 		files, err := arrayFiles(name)
-		for _, file := range files {
-			if err == nil {
-				err = a.add(file)
-			}
-		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), a.Close())
+		}
+		for _, file := range files {
+			if err := a.add(file); err != nil {
+				return nil, errors.Join(fmt.Errorf("%s: %w", file, err), a.Close())
+			}
 		}
 	}
 	return a, nil

@@ -230,3 +230,15 @@ func TestTokensAsArrays(t *testing.T) {
 	l := loadFrom(t, openArrays(t, path), Config{Inputs: Tokens(2, 2), Vocab: 10, Ranks: 1, Sequential: true}, nil)
 	require.Equal(t, uint32(4), binary.LittleEndian.Uint32(next(t, l).Inputs["targets"].Data[12:]))
 }
+
+// Of a folder with a file that is none of its kind the error names the file.
+func TestBadFilesInFolders(t *testing.T) {
+	for _, name := range []string{"b.npy", "b.safetensors"} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte("neither"), 0o666))
+		_, err := data.OpenArrays([]string{dir})
+		require.ErrorContains(t, err, file+": ")
+		require.NotContains(t, err.Error(), dir+": ")
+	}
+}
