@@ -237,7 +237,7 @@ func TestBadFilesInFolders(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(file, []byte("neither"), 0o666))
-		_, err := data.OpenArrays([]string{dir})
+		_, err := OpenArrays([]string{dir})
 		require.ErrorContains(t, err, file+": ")
 		require.NotContains(t, err.Error(), dir+": ")
 	}
