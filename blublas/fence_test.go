@@ -87,3 +87,37 @@ func asyncFences(kernel *ir.Op) (all []*ir.Op) {
 	})
 	return all
 }
+
+// Beside stages that leave room for one slot alone results go by rows: a chunk is read before the one before it is released, which would be
+// waited for forever.
+func TestRingOfOneSlot(t *testing.T) {
+	one := small(ptx.SM90A)
+	one.SMs = 1
+	for _, o := range []Options{{Out: ir.F32, Residual: true}, {Out: ir.F32, Residual: true, GeluGrad: true}, {Out: ir.BF16, Residual: true, GeluGrad: true}} {
+		alone := 0
+		for bn := 64; bn <= 256; bn += 64 {
+			for stages := 2; stages <= 9; stages++ {
+				g := Gemm{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: bn, BK: 64, Stages: stages, Consumers: 2, Cluster: 1, SplitK: 1}
+				g = with(g, "nt", 200, 256, 72)
+				if g.Epilogue = Standard(o); g.Check(one) != nil {
+					continue
+				}
+				start, others := stages*(g.BM+bn)*g.BK*2, 8*(2*stages+3)
+				f := g.planFragments(start, 1)
+				if f == nil {
+					continue
+				}
+				if ring := g.planFetching(g.read(), f.columns, f.end, others); ring == nil || ring.slots > 1 || ring.steps == 1 {
+					continue
+				}
+				require.Nil(t, g.planWGMMA().fragments, "%+v", g)
+				if alone++; alone == 1 {
+					e := prepare(t, g, o)
+					require.NoError(t, e.run(e.kernels(t, one), 0))
+					require.Empty(t, e.wrong(1e-2))
+				}
+			}
+		}
+		require.Positive(t, alone, "%+v", o)
+	}
+}

@@ -27,8 +27,9 @@ type fragments struct {
 // stagedBox is 16 rows of a box.
 const stagedBox = 16 * rowBytes
 
-// planOwnLayout plans how results are stored from the accumulators' own layout, and the ring of what is read; nil where that can't be. Half of
-// what a tile reads in the ring is worth more than a second set of boxes.
+// planOwnLayout plans how results are stored from the accumulators' own layout, and the ring of what is read; nil where that can't be: a
+// chunk is read before the slot of the one before it is released, so that there must be two of them. Half of what a tile reads in the ring is
+// worth more than a second set of boxes.
 func (g Gemm) planOwnLayout(start, others int) (*fragments, *fetching) {
 	reads := g.read()
 	for sets := 2; sets > 0; sets-- {
@@ -37,7 +38,10 @@ func (g Gemm) planOwnLayout(start, others int) (*fragments, *fetching) {
 			break
 		}
 		ring := g.planFetching(reads, f.columns, f.end, others)
-		if len(reads) == 0 || ring != nil && (2*ring.slots >= ring.steps || sets == 1) {
+		if len(reads) == 0 {
+			return f, ring
+		}
+		if ring != nil && ring.slots >= min(2, ring.steps) && (2*ring.slots >= ring.steps || sets == 1) {
 			return f, ring
 		}
 	}
