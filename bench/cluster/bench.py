@@ -141,9 +141,17 @@ class Process:
             self.kill()
             status = self.process.wait()
         text = self.said()
-        self.log.write(text if len(text) < 20000 else text[:10000] + "\n...\n" + text[-10000:])
+        self.log.write(text if len(text) < 200000 else text[:100000] + "\n...\n" + text[-100000:])
         self.log.flush()
         return status
+
+    def ask(self):
+        """Has it say what its threads wait for, as programs in Go do, and end."""
+        try:
+            os.killpg(self.process.pid, signal.SIGQUIT)
+            time.sleep(1)
+        except ProcessLookupError:
+            pass
 
     def kill(self):
         try:
@@ -203,13 +211,19 @@ class Bench:
         """The row of that name that has figures."""
         return next((r for r in self.rows if r["who"] == who and r["what"] == what and "failure" not in r), None)
 
-    def command(self, *command, env={}):
-        """The output of a command that ends well."""
+    def command(self, *command, env={}, limit=math.inf):
+        """The output of a command that ends well, within a number of seconds."""
         p = Process(list(command), {**self.env, **env}, self.log)
-        out, deadline = [], time.time() + self.left()
+        left = self.left()
+        out, deadline = [], time.time() + min(left, limit)
         try:
             while (line := p.line(deadline - time.time())) is not None:
                 out.append(line)
+        except Late:
+            p.ask()
+            if limit < left:
+                raise Failed(f"no end within {limit:.0f} s, after {len(out)} lines: {out[-1] if out else ''} {p.said()[-200:]}")
+            raise
         finally:
             status = p.end()
         self.log.write("".join(out[-200:]))
@@ -239,20 +253,20 @@ class Bench:
         for f in self.compiled.values():
             f.exception()
 
-    def blurun(self, ranks, *args, env={}):
+    def blurun(self, ranks, *args, env={}, limit=math.inf):
         ranked = ["--nproc-per-node", str(ranks)] if ranks > 1 else []
-        return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked, env=env)
+        return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked, env=env, limit=limit)
 
     def bench(self, name, ranks, warm, steps, env={}):
         """blurun bench: its result, with the device's memory. One more step comes before those that warm up."""
-        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json", env=env))
+        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json", env=env, limit=60))
         r = json.loads(text)
         millis = sorted(r["step_ms"][warm:])
         return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak}
 
-    def train(self, name, ranks, *args):
+    def train(self, name, ranks, *args, limit=math.inf):
         """blurun train: its steps, its checkpoints and its last validation loss, if it has one."""
-        text = self.blurun(ranks, "train", self.artifact(name), "--data", self.o.tokens, "--json", "--val-every", "0", "--seed", "1", *args)
+        text = self.blurun(ranks, "train", self.artifact(name), "--data", self.o.tokens, "--json", "--val-every", "0", "--seed", "1", *args, limit=limit)
         rows = [json.loads(line) for line in text.splitlines()]
         val = [r["val_loss"] for r in rows if r.get("val_loss") is not None]
         return Run([r for r in rows if "grad_norm" in r], [r for r in rows if "checkpoint_stall_ms" in r], val[-1] if val else None)
@@ -515,11 +529,11 @@ def losses(b, n):
     steps = ["--steps", str(b.size["steps"])]
     if b.o.held:
         steps += ["--val-data", b.o.held, "--val-batches", "8", "--val-every", "0"]
-    base = b.attempt("blurun", "losses one", lambda: b.train("losses one", 1, *steps))
+    base = b.attempt("blurun", "losses one", lambda: b.train("losses one", 1, *steps, limit=60))
     for way in ("ring", "ulysses"):
         name = f"losses {way}"
         if base and name in b.compiled:
-            run = b.attempt("blurun", name, lambda: b.train(name, n, *steps))
+            run = b.attempt("blurun", name, lambda: b.train(name, n, *steps, limit=60))
             if run:
                 d = difference(run.steps[:5], base.steps[:5])
                 v = abs(run.val - base.val) / base.val if b.o.held else 0
