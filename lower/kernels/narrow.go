@@ -134,18 +134,34 @@ func (r *narrower) joined(op *ir.Op) *ir.Value {
 // lseOperand is the operand of attention_grad that is a statistic, not a factor of products.
 const lseOperand = 4
 
-// fromProduct reports whether a value is the result of a product of precision bf16, perhaps with a bias.
-func fromProduct(v *ir.Value) bool {
-	for op := v.Op(); op != nil; op = op.Operand(0).Op() {
-		switch {
-		case op.Is(blu.Dot):
-			return op.Attrs().Str(blu.PrecisionAttr) == "bf16"
-		case op.Is(blu.Add), op.Has(ir.View), isRounding(op), op.Is(blu.Cast) && isRounding(op.Operand(0).Op()):
-		default:
-			return false
-		}
+// fromProduct reports whether a value is the result of a product of precision bf16, perhaps with a bias, or a sum of such: what one product
+// adds to another.
+func fromProduct(v *ir.Value) bool { return consistsOfProducts(v, map[*ir.Value]bool{}) }
+
+// consistsOfProducts is fromProduct for a value of a sum, of whose other values some are known to be such.
+func consistsOfProducts(v *ir.Value, known map[*ir.Value]bool) bool {
+	op := v.Op()
+	switch {
+	case known[v]:
+		return true
+	case op == nil:
+		return false
+	case op.Is(blu.Dot):
+		return op.Attrs().Str(blu.PrecisionAttr) == "bf16"
+	case op.Is(blu.Add):
+		parts := slices.DeleteFunc(op.Operands(), isBias)
+		known[v] = len(parts) > 0 && !slices.ContainsFunc(parts, func(x *ir.Value) bool { return !consistsOfProducts(x, known) })
+		return known[v]
+	case op.Has(ir.View), isRounding(op), op.Is(blu.Cast) && isRounding(op.Operand(0).Op()):
+		return consistsOfProducts(op.Operand(0), known)
 	}
 	return false
+}
+
+// isBias reports whether a value is one of fewer dimensions, repeated.
+func isBias(v *ir.Value) bool {
+	op := v.Op()
+	return op != nil && op.Is(blu.Broadcast) && len(op.Operand(0).Shape()) < len(v.Shape())
 }
 
 // isGate reports whether a value is the result of a product of precision bf16 or an activation function of one: what gated

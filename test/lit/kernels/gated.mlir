@@ -32,3 +32,66 @@ func.func @rotated(%x: tensor<64x32xf32> {blu.input = "x"}, %a: tensor<32x32xf32
   %4:2 = blu.attention %3, %3, %3 {blu.precision = "bf16", causal = true, scale = 0.25 : f64} : (tensor<1x2x64x16xf32>, tensor<1x2x64x16xf32>, tensor<1x2x64x16xf32>) -> (tensor<1x2x64x16xf32>, tensor<1x2x64xf32>)
   func.return %4#0 : (tensor<1x2x64x16xf32>) -> ()
 }
+
+// Results with a bias, on either side, and sums of results are what products leave; what is added to anything else is float32.
+
+// CHECK-LABEL: func.func @bias_right
+// CHECK:         {kernel = @gemm_nt_bias_cast_64x96x32{{(_2)?}}}
+// CHECK:         {kernel = @gemm_nt_cast_mul_64x96x32}
+func.func @bias_right(%x: tensor<64x32xf32> {blu.input = "x"}, %a: tensor<96x32xf32> {blu.input = "a"}, %b: tensor<96x32xf32> {blu.input = "b"}, %v: tensor<96xf32> {blu.input = "v"}, %s: tensor<64x96xf32> {blu.input = "s"})
+    -> (tensor<64x96xf32> {blu.output = "y"}) {
+  %0 = blu.dot %x, %a {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %1 = blu.dot %x, %b {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %2 = blu.broadcast %v {axes = array<i64: 1>} : (tensor<96xf32>) -> tensor<64x96xf32>
+  %3 = blu.add %0, %2 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  %4 = blu.mul %3, %1 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  func.return %4 : (tensor<64x96xf32>) -> ()
+}
+
+// CHECK-LABEL: func.func @bias_left
+// CHECK:         {kernel = @gemm_nt_bias_cast_64x96x32{{(_2)?}}}
+// CHECK:         {kernel = @gemm_nt_cast_mul_64x96x32}
+func.func @bias_left(%x: tensor<64x32xf32> {blu.input = "x"}, %a: tensor<96x32xf32> {blu.input = "a"}, %b: tensor<96x32xf32> {blu.input = "b"}, %v: tensor<96xf32> {blu.input = "v"}, %s: tensor<64x96xf32> {blu.input = "s"})
+    -> (tensor<64x96xf32> {blu.output = "y"}) {
+  %0 = blu.dot %x, %a {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %1 = blu.dot %x, %b {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %2 = blu.broadcast %v {axes = array<i64: 1>} : (tensor<96xf32>) -> tensor<64x96xf32>
+  %3 = blu.add %2, %0 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  %4 = blu.mul %3, %1 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  func.return %4 : (tensor<64x96xf32>) -> ()
+}
+
+// CHECK-LABEL: func.func @sum
+// CHECK:         {kernel = @gemm_nt_residual_cast_mul_64x96x32{{(_2)?}}}
+func.func @sum(%x: tensor<64x32xf32> {blu.input = "x"}, %a: tensor<96x32xf32> {blu.input = "a"}, %b: tensor<96x32xf32> {blu.input = "b"}, %v: tensor<96xf32> {blu.input = "v"}, %s: tensor<64x96xf32> {blu.input = "s"})
+    -> (tensor<64x96xf32> {blu.output = "y"}) {
+  %0 = blu.dot %x, %a {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %1 = blu.dot %x, %b {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %3 = blu.add %0, %1 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  %4 = blu.mul %3, %1 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  func.return %4 : (tensor<64x96xf32>) -> ()
+}
+
+// CHECK-LABEL: func.func @stream_right
+// CHECK:         {kernel = @gemm_nt_residual_64x96x32{{(_2)?}}}
+// CHECK:         {kernel = @gemm_nt_mul_64x96x32}
+func.func @stream_right(%x: tensor<64x32xf32> {blu.input = "x"}, %a: tensor<96x32xf32> {blu.input = "a"}, %b: tensor<96x32xf32> {blu.input = "b"}, %v: tensor<96xf32> {blu.input = "v"}, %s: tensor<64x96xf32> {blu.input = "s"})
+    -> (tensor<64x96xf32> {blu.output = "y"}) {
+  %0 = blu.dot %x, %a {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %1 = blu.dot %x, %b {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %3 = blu.add %0, %s : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  %4 = blu.mul %3, %1 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  func.return %4 : (tensor<64x96xf32>) -> ()
+}
+
+// CHECK-LABEL: func.func @stream_left
+// CHECK:         {kernel = @gemm_nt_residual_64x96x32{{(_2)?}}}
+// CHECK:         {kernel = @gemm_nt_mul_64x96x32}
+func.func @stream_left(%x: tensor<64x32xf32> {blu.input = "x"}, %a: tensor<96x32xf32> {blu.input = "a"}, %b: tensor<96x32xf32> {blu.input = "b"}, %v: tensor<96xf32> {blu.input = "v"}, %s: tensor<64x96xf32> {blu.input = "s"})
+    -> (tensor<64x96xf32> {blu.output = "y"}) {
+  %0 = blu.dot %x, %a {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %1 = blu.dot %x, %b {blu.precision = "bf16", lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 1>} : (tensor<64x32xf32>, tensor<96x32xf32>) -> tensor<64x96xf32>
+  %3 = blu.add %s, %0 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  %4 = blu.mul %3, %1 : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  func.return %4 : (tensor<64x96xf32>) -> ()
+}
