@@ -48,13 +48,18 @@ func randomProgram(seed uint64) *program {
 		a.Elem = c.F64() // so that no constant is rounded
 		args = append(args, a)
 	}
+	if r.IntN(2) == 0 {
+		narrow(args[0], c.Float(pickOne(r, halves)))
+	}
 	args = append(args, integers(c, r, 3, 2, 3), integers(c, r, 3, 4))
 	s := ir.NewTensor(c.I64())
 	s.Data[0] = float64(r.IntN(1 << 30))
 	args = append(args, s)
 	return build(args, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
 		n := len(a)
-		g := &generator{Rand: r, b: b, floats: slices.Clone(a[:n-3]), given: a[:n-3], index: slices.Clone(a[n-3 : n-1]), seed: a[n-1]}
+		given := slices.Clone(a[:n-3])
+		given[0] = b.CastTo(given[0], b.Ctx.F64())
+		g := &generator{Rand: r, b: b, floats: slices.Clone(given), given: given, index: slices.Clone(a[n-3 : n-1]), seed: a[n-1]}
 		for range 3 + r.IntN(25) {
 			g.step()
 		}
@@ -64,6 +69,17 @@ func randomProgram(seed uint64) *program {
 		}
 		return append(results, g.floats[len(g.floats)-1])
 	})
+}
+
+// halves are the types of 16 bits.
+var halves = []ir.FloatKind{ir.BF16, ir.F16}
+
+// narrow rounds a tensor's numbers to a type.
+func narrow(x *ir.Tensor, elem ir.Type) {
+	x.Elem = elem
+	for i, v := range x.Data {
+		x.Data[i] = ir.DecodeElement(elem, string(ir.EncodeElement(nil, elem, v)))
+	}
 }
 
 func randomShape(r *rand.Rand) []int64 {
@@ -133,17 +149,13 @@ func (g *generator) broadcast(shape []int64) *ir.Value {
 func (g *generator) step() {
 	b, x := g.b, g.recent()
 	rank := len(x.Shape())
-	switch g.IntN(24) {
+	switch g.IntN(30) {
 	case 0, 1, 2:
 		g.add(g.unary(x))
 	case 3, 4, 5, 6:
 		g.add(g.binary(x, g.like(x.Shape())))
 	case 7:
-		perm := make([]int64, rank)
-		for i, p := range g.Perm(rank) {
-			perm[i] = int64(p)
-		}
-		g.add(b.Transpose(x, perm))
+		g.add(b.Transpose(x, g.perm(rank)))
 	case 8:
 		g.add(b.ReshapeTo(x, g.regroup(ir.NumElements(x.Shape()))...))
 	case 9, 10:
@@ -190,7 +202,60 @@ func (g *generator) step() {
 		g.crossEntropy(x)
 	case 23:
 		g.attention()
+	case 24:
+		g.add(b.CastTo(b.CastTo(x, b.Ctx.Float(pickOne(g.Rand, halves))), b.Ctx.F64()))
+	case 25:
+		g.add(g.binary(x, b.ReshapeTo(b.Transpose(x, g.perm(rank)), x.Shape()...)))
+	case 26, 27, 28, 29:
+		if rank > 0 {
+			g.shift(x, int64(g.IntN(rank)))
+		}
 	}
+}
+
+func (g *generator) perm(rank int) []int64 {
+	perm := make([]int64, rank)
+	for i, p := range g.Perm(rank) {
+		perm[i] = int64(p)
+	}
+	return perm
+}
+
+// shift moves the elements along an axis, around its end or out of it, and has the result beside what is there: one value is read in two
+// arrangements. So is what attention or a cast gave, which come before in many programs.
+func (g *generator) shift(x *ir.Value, axis int64) {
+	b, n := g.b, x.Shape()[axis]
+	if n < 2 {
+		return
+	}
+	if g.IntN(3) == 0 {
+		x = g.widened(x)
+	}
+	by := 1 + g.Int64N(n-1)
+	part := func(from, to int64) *ir.Value {
+		starts, limits, steps := make([]int64, len(x.Shape())), slices.Clone(x.Shape()), slices.Repeat([]int64{1}, len(x.Shape()))
+		starts[axis], limits[axis] = from, to
+		return b.Slice(x, starts, limits, steps)
+	}
+	var moved *ir.Value
+	if g.IntN(2) == 0 {
+		moved = b.Concat([]*ir.Value{part(by, n), part(0, by)}, axis)
+	} else {
+		low := make([]int64, len(x.Shape()))
+		low[axis] = by
+		moved = b.Pad(part(0, n-by), low, make([]int64, len(low)), 0)
+	}
+	g.add(g.binary(b.Mul(b.Silu(x), x), moved))
+}
+
+// widened is a value of 16 bits, given as such if there is one of the shape.
+func (g *generator) widened(x *ir.Value) *ir.Value {
+	for _, v := range g.given {
+		if slices.Equal(v.Shape(), x.Shape()) {
+			return v
+		}
+	}
+	return g.b.CastTo(g.b.CastTo(x, g.b.Ctx.Float(pickOne(g.Rand, halves))), g.b.Ctx.F64())
 }
 
 func (g *generator) unary(x *ir.Value) *ir.Value {
