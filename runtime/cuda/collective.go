@@ -18,6 +18,10 @@ import (
 // begins, and the kernels' stream waits for it where the program does. Graphs hold what lies between: a call of NCCL, with its roll call
 // and its deadline, is made anew each time.
 
+// groups are those whose ranks meet. All ranks start NCCL for them in this order, and end it: to destroy a communicator is something that the
+// ranks of a node do together (NCCL's user guide on ncclCommDestroy), so that two ranks that begin with different ones wait for each other.
+func groups() []string { return []string{"world", "dp", "cp"} }
+
 // network is what a program's collectives need.
 type network struct {
 	comms  map[string]*dtms.Communicator // between GPUs, by group; none for a group of one rank
@@ -45,7 +49,7 @@ func (p *program) connect(ctx context.Context) (err error) {
 	if n.before, err = p.ctx.NewEvent(); err != nil {
 		return err
 	}
-	for _, group := range []string{"world", "dp", "cp"} { // in one order on all ranks
+	for _, group := range groups() {
 		c := p.options.Communicator(group)
 		if !used[group] || c == nil || c.Size() == 1 {
 			continue
@@ -91,8 +95,10 @@ func (n *network) close() error {
 		return nil
 	}
 	var faults []error
-	for _, c := range n.comms {
-		faults = append(faults, c.Close())
+	for _, group := range groups() {
+		if c := n.comms[group]; c != nil {
+			faults = append(faults, c.Close())
+		}
 	}
 	if n.before != nil {
 		faults = append(faults, n.before.Close())

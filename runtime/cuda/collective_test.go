@@ -232,3 +232,24 @@ func TestCut(t *testing.T) {
 		require.Equal(t, c.want, cut(c.steps))
 	}
 }
+
+// named is the communicator of a group, which writes down when it is closed.
+type named struct {
+	*machine
+	group string
+}
+
+func (n named) Close() error { n.note("close %s", n.group); return nil }
+
+// NCCL's communicators are ended in one order on all ranks, whatever the order of a map: else ranks wait for each other.
+func TestCommunicatorsEndInOneOrder(t *testing.T) {
+	for range 100 {
+		m := &machine{}
+		n := &network{comms: map[string]*dtms.Communicator{}}
+		for _, group := range []string{"cp", "world", "dp"} {
+			n.comms[group] = dtms.New(named{m, group})
+		}
+		require.NoError(t, n.close())
+		require.Equal(t, []string{"close world", "close dp", "close cp"}, m.log)
+	}
+}
