@@ -217,11 +217,12 @@ func (p *planner) materialize(v *ir.Value, before *group) {
 		for i := g.rank; i < len(p.groups); i++ {
 			p.groups[i].rank = i
 		}
-		if t.conflict == nil || t.conflict == v || p.home[t.conflict] != nil { // nothing more to put into memory would help
+		if t.conflict == nil || t.conflict == v || p.home[t.conflict] != nil && p.kept[t.conflict] { // nothing more to put into memory would help
 			p.single(op, before)
 			return
 		}
 		p.materialize(t.conflict, before)
+		p.kept[t.conflict] = true // a widened number that another group computes for itself is read where that leaves it
 	}
 }
 

@@ -31,3 +31,19 @@ func.func @shifted(%p: tensor<2x32xbf16> {blu.input = "p"}) -> (tensor<2x32xf32>
   %y = blu.add %m, %c : (tensor<2x32xf32>, tensor<2x32xf32>) -> tensor<2x32xf32>
   func.return %y : (tensor<2x32xf32>) -> ()
 }
+
+// So is one that the kernel of what it is rounded from widens: beside its transpose, as it is.
+// CHECK-LABEL: func.func @turned
+// CHECK:         tile.launch {{.*}} {kernel = @rmsnorm_cast_add_2x3}
+// CHECK:         tile.launch {{.*}} {kernel = @sub_2x3} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+// CHECK:         func.return
+func.func @turned(%x: tensor<2x3xf32> {blu.input = "x"}, %g: tensor<3xf32> {blu.input = "g"}, %h: tensor<2x3xf32> {blu.input = "h"}) -> (tensor<2x3xf32> {blu.output = "y"}, tensor<2x3xf32> {blu.output = "z"}) {
+  %n:2 = blu.rmsnorm %x, %g {eps = 1.0 : f64} : (tensor<2x3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
+  %20 = blu.cast %n#0 : (tensor<2x3xf32>) -> tensor<2x3xf16>
+  %21 = blu.cast %20 : (tensor<2x3xf16>) -> tensor<2x3xf32>
+  %22 = blu.add %n#0, %n#0 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %24 = blu.transpose %21 {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %25 = blu.reshape %24 : (tensor<3x2xf32>) -> tensor<2x3xf32>
+  %26 = blu.sub %21, %25 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return %22, %26 : (tensor<2x3xf32>, tensor<2x3xf32>) -> ()
+}
