@@ -36,7 +36,9 @@ var launchers = map[string]func(r int, port string) []string{
 func TestLaunchers(t *testing.T) {
 	w := setUp(t)
 	command := w.train("--steps", "4")
-	want := losses(t, w.ok("blurun", append(command[1:], "--accumulate", "2")...))
+	said := w.ok("blurun", append(command[1:], "--nproc-per-node", "2")...)
+	want := losses(t, said[strings.Index(said, "{"):]) // behind who started the ranks
+	require.InEpsilonSlice(t, losses(t, w.ok("blurun", append(command[1:], "--accumulate", "2")...)), want, 1e-6, "one rank, which adds up in another order")
 	for name, variables := range launchers {
 		t.Run(name, func(t *testing.T) {
 			w := work{t, w.dir}
@@ -67,7 +69,7 @@ func TestMPIExec(t *testing.T) {
 	require.Zero(t, p.end(t, 2*time.Minute), &p.stderr)
 	require.Contains(t, p.stderr.String(), "launcher: PMI, rank 0 of 4 (0 of 4 on this host)")
 	want := losses(t, w.ok("blurun", append(command[1:], "--accumulate", "4")...))
-	require.Equal(t, want, losses(t, p.stdout.String()))
+	require.InEpsilonSlice(t, want, losses(t, p.stdout.String()), 1e-6, "one rank adds up in another order")
 }
 
 // TestRanksThatDiffer: a rank with another model, data or setting is named on all, at once.
