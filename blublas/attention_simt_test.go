@@ -79,16 +79,7 @@ func TestSIMTAttention(t *testing.T) {
 				name      string
 				got, want []float64
 			}{{"o", got.o, e.want.o}, {"lse", got.lse, e.want.lse}, {"dq", got.dq, e.want.dq}, {"dk", got.dk, e.want.dk}, {"dv", got.dv, e.want.dv}} {
-				var largest, worst float64
-				for i := range x.want {
-					if math.IsInf(x.want[i], -1) { // a query that sees no key
-						require.Equal(t, x.want[i], x.got[i], x.name)
-						continue
-					}
-					require.False(t, math.IsNaN(x.got[i]), "%s[%d]", x.name, i)
-					largest = math.Max(largest, math.Abs(x.want[i]))
-					worst = math.Max(worst, math.Abs(x.got[i]-x.want[i]))
-				}
+				worst, largest := farthest(t, x.name, x.got, x.want)
 				t.Logf("%s: %.2g", x.name, worst/largest)
 				require.LessOrEqual(t, worst, 0x1p-19*largest, x.name)
 			}
@@ -139,4 +130,19 @@ func TestSIMTAttentionMutants(t *testing.T) {
 			})
 		}
 	}
+}
+
+// farthest is how far numbers are from those wanted, and how large these are, at most.
+func farthest(t *testing.T, name string, got, want []float64) (worst, largest float64) {
+	t.Helper()
+	for i := range want {
+		if math.IsInf(want[i], -1) { // a query that sees no key
+			require.Equal(t, want[i], got[i], name)
+			continue
+		}
+		require.False(t, math.IsNaN(got[i]), "%s[%d]", name, i)
+		largest = math.Max(largest, math.Abs(want[i]))
+		worst = math.Max(worst, math.Abs(got[i]-want[i]))
+	}
+	return worst, largest
 }

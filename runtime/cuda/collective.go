@@ -7,6 +7,7 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"blutrain/artifact"
 	"blutrain/dtms"
 	"blutrain/dtms/nccl"
 	"blutrain/ir"
@@ -18,11 +19,9 @@ import (
 // begins, and the kernels' stream waits for it where the program does. Graphs hold what lies between: a call of NCCL, with its roll call
 // and its deadline, is made anew each time.
 
-// groups are those whose ranks meet. All ranks start NCCL for them in this order, and end it: to destroy a communicator is something that the
-// ranks of a node do together (NCCL's user guide on ncclCommDestroy), so that two ranks that begin with different ones wait for each other.
-func groups() []string { return []string{"world", "dp", "cp"} }
-
-// network is what a program's collectives need.
+// network is what a program's collectives need. All ranks start NCCL for their groups in one order, that of artifact.Groups, and end it so: to
+// destroy a communicator is something that the ranks of a node do together (NCCL's user guide on ncclCommDestroy), so that two ranks that
+// begin with different ones wait for each other.
 type network struct {
 	comms  map[string]*dtms.Communicator // between GPUs, by group; none for a group of one rank
 	stream *Stream
@@ -49,7 +48,7 @@ func (p *program) connect(ctx context.Context) (err error) {
 	if n.before, err = p.ctx.NewEvent(); err != nil {
 		return err
 	}
-	for _, group := range groups() {
+	for _, group := range artifact.Groups() {
 		c := p.options.Communicator(group)
 		if !used[group] || c == nil || c.Size() == 1 {
 			continue
@@ -95,7 +94,7 @@ func (n *network) close() error {
 		return nil
 	}
 	var faults []error
-	for _, group := range groups() {
+	for _, group := range artifact.Groups() {
 		if c := n.comms[group]; c != nil {
 			faults = append(faults, c.Close())
 		}
