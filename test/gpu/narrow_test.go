@@ -7,11 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/dialects/ptx"
-	"blutrain/dialects/tile"
 	"blutrain/driver"
 	"blutrain/ir"
-	"blutrain/lower/buffers"
-	"blutrain/lower/kernels"
 	lowerptx "blutrain/lower/ptx"
 )
 
@@ -41,14 +38,7 @@ train m {
 				t.Run(fmt.Sprint(n, " ", target, " ", precision), func(t *testing.T) {
 					r, err := driver.Compile("narrow.blu", []byte(source), driver.Options{Target: "cuda", Arch: target, Precision: precision, CompileTo: "graph"})
 					require.NoError(t, err)
-					require.NoError(t, kernels.Run(r.Ctx, r.Module, kernels.CUDA()))
-					require.NoError(t, buffers.Run(r.Ctx, r.Module, buffers.Options{Align: 256}))
-					var all []*ir.Op
-					for op := range r.Module.Body().Ops() {
-						if op.Is(tile.Kernel) {
-							all = append(all, op)
-						}
-					}
+					all := loweredKernels(t, r)
 					for _, k := range all {
 						t.Run(ir.SymName(k), func(t *testing.T) {
 							emulateWithin(t, r.Ctx, r.Module, k, lowerptx.Options{Target: target, Products: "templates"}, allowance{func(ir.Type) float64 { return 1.0 / 64 }, true})

@@ -39,14 +39,7 @@ func TestRandomModelsAsPTX(t *testing.T) {
 			source := cases.RandomModel(seed)
 			r, err := driver.Compile("random.blu", []byte(source), driver.Options{Target: "cuda", CompileTo: "graph"})
 			require.NoError(t, err)
-			require.NoError(t, kernels.Run(r.Ctx, r.Module, kernels.CUDA()))
-			require.NoError(t, buffers.Run(r.Ctx, r.Module, buffers.Options{Align: 256}))
-			var all []*ir.Op
-			for op := range r.Module.Body().Ops() {
-				if op.Is(tile.Kernel) {
-					all = append(all, op)
-				}
-			}
+			all := loweredKernels(t, r)
 			for _, k := range all {
 				t.Run(ir.SymName(k), func(t *testing.T) { emulateWithin(t, r.Ctx, r.Module, k, general, allowance{tolerance, true}) })
 			}
@@ -55,4 +48,17 @@ func TestRandomModelsAsPTX(t *testing.T) {
 			}
 		})
 	}
+}
+
+// loweredKernels lowers a module of the phase graph to kernels in memory, and lists them.
+func loweredKernels(t *testing.T, r *driver.Result) (all []*ir.Op) {
+	t.Helper()
+	require.NoError(t, kernels.Run(r.Ctx, r.Module, kernels.CUDA()))
+	require.NoError(t, buffers.Run(r.Ctx, r.Module, buffers.Options{Align: 256}))
+	for op := range r.Module.Body().Ops() {
+		if op.Is(tile.Kernel) {
+			all = append(all, op)
+		}
+	}
+	return all
 }
