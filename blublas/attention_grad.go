@@ -39,7 +39,7 @@ func (w *attention) gradQueries() {
 		w.bring(keys, value, a.V.Row, from, a.Keys, b.AddI(stage, keys.bytes()))
 	}}
 	offset := ring.prime(b.I32(0))
-	lse, delta := w.rowNumbers()
+	lse, delta := w.rowNumbers(), w.deltas()
 	w.rowsLanded()
 	operands := func() (queries, grads [][]fragment) {
 		return w.rowOperands(w.shared), w.rowOperands(b.AddI(w.shared, rows.bytes()))
@@ -87,55 +87,93 @@ func (w *attention) statistics(param string, head *ir.Value) *ir.Value {
 	return w.Attention.statistics(w.b, param, w.batch, head, w.args[param])
 }
 
-// rowNumbers reads -lse (in the unit of exponents) of a thread's rows, and sums their o * do, by tile, then row. delta is written, too. A row that
-// sees no key has lse -inf, and weights 0 by the mask; its number is 0, so that nothing is infinity less infinity.
-func (w *attention) rowNumbers() (lse, delta []*ir.Value) {
-	b, size := w.b, w.size()
-	o, do := w.base("o", w.O, w.head), w.base("do", w.DO, w.head)
-	lses, deltas := w.statistics("lse", w.head), w.statistics("delta", w.head)
+// rowNumbers reads -lse (in the unit of exponents) of a thread's rows, by tile, then row.
+func (w *attention) rowNumbers() (lse []*ir.Value) {
+	b := w.b
+	lses := w.statistics("lse", w.head)
 	for t := range w.Block.Tiles {
 		for _, later := range []bool{false, true} {
 			row := w.row(t, later)
 			inside := b.Compare("lo", row, w.extent)
-			row = b.Select(inside, row, b.I32(0))
+			l := b.Load(b.MulWide(b.Select(inside, row, b.I32(0)), 4, lses), b.Ctx.F32(), 1, ptx.Access{Space: "global", If: inside})
+			lse = append(lse, w.inExponents(l))
+		}
+	}
+	return lse
+}
+
+// inExponents is -lse in the unit of exponents. A row that sees no key has lse -inf, and weights 0 by the mask; its number is 0, so that nothing
+// is infinity less infinity.
+func (w *attention) inExponents(lse *ir.Value) *ir.Value {
+	b := w.b
+	return b.Binary(ptx.Mul, b.Select(b.Compare("eq", lse, b.F32(math.Inf(-1))), b.F32(0), lse), b.F32(-w.unit()))
+}
+
+// deltas sums o * do of a thread's rows, by tile, then row. They are written, too. The loads of both rows of a tile are under way before any is waited
+// for.
+func (w *attention) deltas() (delta []*ir.Value) {
+	b, size := w.b, w.size()
+	o, do := w.base("o", w.O, w.head), w.base("do", w.DO, w.head)
+	for t := range w.Block.Tiles {
+		var rows [2]*ir.Value
+		var outputs, grads [2][]*ir.Value
+		for i, later := range []bool{false, true} {
+			rows[i] = w.row(t, later)
+			inside := b.Compare("lo", rows[i], w.extent)
+			row := b.Select(inside, rows[i], b.I32(0))
 			at := func(base *ir.Value, pitch int) *ir.Value {
 				return b.MulWide(b.Add(b.MulI(row, pitch*size), b.MulI(w.quad, 16)), 1, base)
 			}
 			from, fromGrad := at(o, w.O.Row), at(do, w.DO.Row)
-			sum := b.F32(0)
 			for column := 0; column < w.Features*size; column += 64 {
 				there := inside
 				if column+64 > w.Features*size {
 					there = b.And(inside, b.Compare("lo", w.quad, b.I32((w.Features*size-column)/16)))
 				}
-				xs, ys := w.loadColumn(from, column, there), w.loadColumn(fromGrad, column, there)
-				for i := range xs {
-					sum = b.FMA(xs[i], ys[i], sum)
+				outputs[i] = append(outputs[i], w.loadWords(from, column, there)...)
+				grads[i] = append(grads[i], w.loadWords(fromGrad, column, there)...)
+			}
+		}
+		for i, row := range rows {
+			sum := b.F32(0)
+			for j := range outputs[i] {
+				x, y := w.pair(outputs[i][j]), w.pair(grads[i][j])
+				for e := range x {
+					sum = b.FMA(x[e], y[e], sum)
 				}
 			}
-			sum = w.quads(sum, ptx.Add)
-			b.Store(b.MulWide(row, 4, deltas), sum, ptx.Access{Space: "global", If: b.And(inside, b.Compare("eq", w.quad, b.I32(0)))})
-			l := b.Load(b.MulWide(row, 4, lses), b.Ctx.F32(), 1, ptx.Access{Space: "global", If: inside})
-			l = b.Select(b.Compare("eq", l, b.F32(math.Inf(-1))), b.F32(0), l)
-			lse, delta = append(lse, b.Binary(ptx.Mul, l, b.F32(-w.unit()))), append(delta, sum)
+			delta = append(delta, w.storeDelta(row, sum))
 		}
 	}
-	return lse, delta
+	return delta
 }
 
-// loadColumn reads 16 bytes of global memory as f32.
-func (w *attention) loadColumn(at *ir.Value, offset int, there *ir.Value) []*ir.Value {
+// storeDelta adds up what the lanes of a row have of its delta, and writes it.
+func (w *attention) storeDelta(row, sum *ir.Value) *ir.Value {
 	b := w.b
-	access := ptx.Access{Space: "global", Offset: offset, If: there}
+	sum = w.quads(sum, ptx.Add)
+	inside := b.Compare("lo", row, w.extent)
+	at := b.MulWide(b.Select(inside, row, b.I32(0)), 4, w.statistics("delta", w.head))
+	b.Store(at, sum, ptx.Access{Space: "global", If: b.And(inside, b.Compare("eq", w.quad, b.I32(0)))})
+	return sum
+}
+
+// loadWords reads 16 bytes of global memory: words of an f32 or of two bf16.
+func (w *attention) loadWords(at *ir.Value, offset int, there *ir.Value) []*ir.Value {
+	t := ir.Type(w.b.Ctx.I32())
 	if w.size() == 4 {
-		return b.Scalars(b.Load(at, b.Ctx.F32(), 4, access))
+		t = w.b.Ctx.F32()
 	}
-	var xs []*ir.Value
-	for _, word := range b.Scalars(b.Load(at, b.Ctx.I32(), 4, access)) {
-		low, high := b.Split(word, b.Ctx.Int(16))
-		xs = append(xs, widen(b, ir.BF16, low), widen(b, ir.BF16, high))
+	return w.b.Scalars(w.b.Load(at, t, 4, ptx.Access{Space: "global", Offset: offset, If: there}))
+}
+
+// pair is what a word holds, as f32.
+func (w *attention) pair(word *ir.Value) []*ir.Value {
+	if w.size() == 4 {
+		return []*ir.Value{word}
 	}
-	return xs
+	low, high := w.b.Split(word, w.b.Ctx.Int(16))
+	return []*ir.Value{widen(w.b, ir.BF16, low), widen(w.b, ir.BF16, high)}
 }
 
 // GradKeys makes the kernel of the keys' and values' gradients: its rows are keys, its columns the queries that see them, of

@@ -84,6 +84,9 @@ func (kernel AttentionKernel) sides() (lefts, rights []string) {
 func (a Attention) planHopper(kernel AttentionKernel, limit int) *groups {
 	w := &groups{attention: &attention{Attention: a, rowsAreKeys: kernel == AttentionGradKeys}, kind: kernel, planes: a.planeCount(), buffers: 2}
 	w.lefts, w.rights = kernel.sides()
+	if w.readsOutputs() {
+		w.lefts = append(w.lefts, "o")
+	}
 	w.rows, w.columns = operand{64 * a.Block.Consumers, a.Features, w.planes}, operand{a.Block.Columns, a.Features, w.planes}
 	if w.sharedBytes() > limit {
 		w.buffers = 1
@@ -97,8 +100,11 @@ func (w *groups) ring() int        { return w.buffers * w.bufferBytes() }
 func (w *groups) numbers() int     { return w.ring() + w.Block.Stages*w.stageBytes() }
 func (w *groups) barriers() int {
 	n := w.numbers()
-	if w.kind == AttentionGradKeys {
+	switch w.kind {
+	case AttentionGradKeys:
 		n += w.Block.Stages * 8 * w.Block.Columns
+	case AttentionGradQueries:
+		n += w.buffers * 4 * w.rows.rows
 	}
 	return n
 }
@@ -206,6 +212,8 @@ func (a Attention) tensor(name string) (s Strides, heads, positions int) {
 	switch name {
 	case "q":
 		return a.Q, a.Heads, a.Queries
+	case "o":
+		return a.O, a.Heads, a.Queries
 	case "do":
 		return a.DO, a.Heads, a.Queries
 	case "k":
@@ -238,9 +246,12 @@ func (w *groups) prologue(grid int) {
 	w.group, w.quad = b.DivI(w.lane, 4), b.Binary(ptx.And, w.lane, b.I32(3))
 	w.start = b.DivI(b.Binary(ptx.And, w.shared, b.I32(0x3FFFF)), 16)
 	w.tiles.block, w.tiles.grid = b.Special("ctaid.x"), grid
-	fills := 1
-	if w.kind == AttentionGradKeys {
-		fills += 32 // numbers come from a warp
+	fills, rowFills := 1, 1
+	switch w.kind { // numbers come from a warp
+	case AttentionGradKeys:
+		fills += 32
+	case AttentionGradQueries:
+		rowFills += 32
 	}
 	b.If(b.Compare("eq", w.tid, b.I32(0)), false, func() {
 		make := func(k barrier, n, count int) {
@@ -250,7 +261,7 @@ func (w *groups) prologue(grid int) {
 		}
 		make(full, w.Block.Stages, fills)
 		make(empty, w.Block.Stages, 4*w.Block.Consumers)
-		make(rowsFull, w.buffers, 1)
+		make(rowsFull, w.buffers, rowFills)
 		make(rowsEmpty, w.buffers, 4*w.Block.Consumers)
 		b.Do(ptx.Fence, nil, "kind", "mbarrier_init")
 	}, nil)
@@ -292,22 +303,26 @@ func (w *groups) readAll() {
 	w.b.Do(ptx.WarpSync, nil)
 }
 
-// releaseHeld gives back rows that are in registers now, all lanes' reads before it.
+// releaseHeld gives back rows that are in registers now, if the next ones have no other buffer. With two that can wait for the end of the
+// tile: readAll waits for everything that a warp has under way, at the start of a tile for what it stored of the last one.
 func (w *groups) releaseHeld(rows slot) {
-	if w.Block.Held {
+	if w.releasesEarly() {
 		w.readAll()
 		w.release(rowsEmpty, rows)
 	}
 }
 
-// releaseRows gives back rows that products read where they are.
+func (w *groups) releasesEarly() bool { return w.Block.Held && w.buffers == 1 }
+
+// releaseRows gives back all other rows, before the tile's results are stored.
 func (w *groups) releaseRows(rows slot) {
-	if w.Block.HeldPart {
+	if w.releasesEarly() {
+		return
+	}
+	if w.Block.Held || w.Block.HeldPart || w.kind == AttentionGradQueries {
 		w.readAll()
 	}
-	if !w.Block.Held {
-		w.release(rowsEmpty, rows)
-	}
+	w.release(rowsEmpty, rows)
 }
 
 // tiles is the order of a block's tiles: rows of heads.
@@ -423,7 +438,7 @@ func (w *groups) queryBlocks(row *ir.Value, n int) (from, unmasked, end *ir.Valu
 	return b.Select(idle, end, from), b.Select(idle, end, unmasked), end
 }
 
-// produce is the producer warpgroup: one thread waits for room and has it filled; a warp brings numbers of columns.
+// produce is the producer warpgroup: one thread waits for room and has it filled; a warp brings numbers of columns, or of rows.
 func (w *groups) produce() {
 	b := w.b
 	if n, _ := w.registers(); n > 0 {
@@ -455,8 +470,11 @@ func (w *groups) produce() {
 			return append(ring.values(), w.after(rows, w.buffers).values()...)
 		})
 	}, nil)
-	if w.kind == AttentionGradKeys {
-		b.If(b.Compare("eq", w.warp, b.I32(1)), true, w.bringColumnNumbers, nil)
+	switch second := b.Compare("eq", w.warp, b.I32(1)); w.kind {
+	case AttentionGradKeys:
+		b.If(second, true, w.bringColumnNumbers, nil)
+	case AttentionGradQueries:
+		b.If(second, true, w.bringRowNumbers, nil)
 	}
 }
 

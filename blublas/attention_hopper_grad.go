@@ -7,10 +7,14 @@ import (
 	"blutrain/ir"
 )
 
-// gradQueriesHopper makes GradQueries' kernel for warpgroups. Parameters: tensor maps of q, do, k and v, or of their planes,
-// o, lse, do, dq, delta; with planes their scales.
+// gradQueriesHopper makes GradQueries' kernel for warpgroups. Parameters: tensor maps of q, do, o, k and v, lse, dq, delta; or
+// tensor maps of the planes of q, do, k and v, o, lse, do, dq, delta and the planes' scales.
 func (a Attention) gradQueriesHopper(at *ir.Builder, d Device) *Kernel {
-	k, w := a.startHopper(at, AttentionGradQueries, d, "attention_grad_queries", a.summed("o", "lse", "do", "dq", "delta")...)
+	pointers := []string{"lse", "dq", "delta"}
+	if a.scaled() {
+		pointers = []string{"o", "lse", "do", "dq", "delta"}
+	}
+	k, w := a.startHopper(at, AttentionGradQueries, d, "attention_grad_queries", a.summed(pointers...)...)
 	w.build(w.gradQueriesTile)
 	return k
 }
@@ -19,9 +23,19 @@ func (a Attention) gradQueriesHopper(at *ir.Builder, d Device) *Kernel {
 func (w *groups) gradQueriesTile(ring, rows slot) slot {
 	b := w.b
 	g := &queryGrads{groups: w, head: w.keyHead(), scale: b.F32(w.scale()), gradScale: b.F32(1)}
-	g.lse, g.delta = w.rowNumbers()
+	if !w.readsOutputs() {
+		g.delta = w.deltas()
+	}
 	w.wait(rowsFull, rows)
 	g.queries, g.grads = w.left(rows, 0), w.left(rows, 1)
+	if w.readsOutputs() {
+		grads := g.grads
+		if !w.Block.Held {
+			grads = w.held(rows, 1)
+		}
+		g.delta = w.deltasOf(grads, w.held(rows, 2))
+	}
+	g.lse = w.rowNumbers(rows)
 	w.releaseHeld(rows)
 	if w.scaled() {
 		g.scale, g.gradScale = b.Binary(ptx.Mul, w.scaleOf("q", w.head, w.myRow()), g.scale), w.scaleOf("do", w.head, w.myRow())
@@ -39,6 +53,68 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 	w.storeRows(w.base("dq", w.DQ, w.head), w.DQ.Row, sums, factor)
 	w.sumRows(w.Sums.Q, sums, factor)
 	return ring
+}
+
+// readsOutputs is whether the queries' gradients have o brought as rows, to make deltas of. Of planes they read o and do as they are.
+func (w *groups) readsOutputs() bool { return w.kind == AttentionGradQueries && !w.scaled() }
+
+// deltasOf is the sums of o * do of a thread's rows, of both as operands in registers. They are written, too.
+func (w *groups) deltasOf(grads, outputs factor) (delta []*ir.Value) {
+	b := w.b
+	sums := []*ir.Value{b.F32(0), b.F32(0)}
+	for step := range w.Features / 16 {
+		xs, ys := b.Scalars(outputs(0, step)), b.Scalars(grads(0, step))
+		for i := range xs {
+			x, y := w.pair(xs[i]), w.pair(ys[i])
+			for e := range x {
+				sums[i%2] = b.FMA(x[e], y[e], sums[i%2])
+			}
+		}
+	}
+	for i, later := range []bool{false, true} {
+		delta = append(delta, w.storeDelta(w.row(0, later), sums[i]))
+	}
+	return delta
+}
+
+// bringRowNumbers is what a producer's warp does: it writes -lse of a tile's rows, in the unit of exponents, beside them. A row that sees no
+// key has lse -inf, and weights 0 by the mask; its number is 0, so that nothing is infinity less infinity.
+func (w *groups) bringRowNumbers() {
+	b := w.b
+	w.each(w.firstSlot(1).values(), func(carried []*ir.Value) []*ir.Value {
+		rows := slot{carried[0], carried[1]}
+		lses := w.statistics("lse", w.head)
+		var numbers []*ir.Value
+		for i := 0; i < w.rows.rows; i += 32 {
+			row := b.AddI(b.Add(w.first, w.lane), i)
+			inside := b.Compare("lo", row, w.extent)
+			l := b.Load(b.MulWide(b.Select(inside, row, b.I32(0)), 4, lses), b.Ctx.F32(), 1, ptx.Access{Space: "global", If: inside})
+			numbers = append(numbers, w.inExponents(l))
+		}
+		w.wait(rowsEmpty, rows)
+		to := b.Add(w.rowNumbersAt(rows), b.MulI(w.lane, 4))
+		for i, x := range numbers {
+			b.Store(to, x, ptx.Access{Space: "shared", Offset: 128 * i})
+		}
+		b.Do(ptx.BarrierArrive, []*ir.Value{b.Add(w.shared, b.MulI(rows.index, 8))}, "offset", w.at(rowsFull))
+		return w.after(rows, w.buffers).values()
+	})
+}
+
+// rowNumbersAt is where the numbers of a slot's rows are.
+func (w *groups) rowNumbersAt(rows slot) *ir.Value {
+	b := w.b
+	return b.AddI(b.Add(w.shared, b.MulI(rows.index, 4*w.rows.rows)), w.numbers())
+}
+
+// rowNumbers reads what bringRowNumbers wrote of a thread's rows.
+func (w *groups) rowNumbers(rows slot) (lse []*ir.Value) {
+	b := w.b
+	from := b.Add(w.rowNumbersAt(rows), b.MulI(b.Add(w.warpRow, w.group), 4))
+	for later := range 2 {
+		lse = append(lse, b.Load(from, b.Ctx.F32(), 1, ptx.Access{Space: "shared", Offset: 32 * later}))
+	}
+	return lse
 }
 
 // queryGrads is a tile of queries' gradients: what its steps have in common.
@@ -145,8 +221,7 @@ func (w *groups) bringColumnNumbers() {
 				query = b.Select(inside, query, b.I32(0))
 				access := ptx.Access{Space: "global", If: inside}
 				l, delta := b.Load(b.MulWide(query, 4, lses), b.Ctx.F32(), 1, access), b.Load(b.MulWide(query, 4, deltas), b.Ctx.F32(), 1, access)
-				l = b.Binary(ptx.Mul, b.Select(b.Compare("eq", l, b.F32(math.Inf(-1))), b.F32(0), l), b.F32(-w.unit()))
-				numbers = append(numbers, [2]*ir.Value{l, delta})
+				numbers = append(numbers, [2]*ir.Value{w.inExponents(l), delta})
 			}
 			w.wait(empty, s)
 			for i, pair := range numbers {

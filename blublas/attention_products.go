@@ -35,9 +35,20 @@ func (w *groups) descriptors(start *ir.Value, steps int, of func(plane, step int
 // are.
 func (w *groups) left(rows slot, i int) factor {
 	b := w.b
-	offset := i * w.rows.bytes()
 	start := b.Add(w.start, b.Add(b.MulI(rows.index, w.bufferBytes()/16), b.MulI(w.mine, 64*rowBytes/16)))
-	there := w.descriptors(b.AddI(start, offset/16), w.Features/16, w.rows.along)
+	there := w.descriptors(b.AddI(start, i*w.rows.bytes()/16), w.Features/16, w.rows.along)
+	held := w.held(rows, i)
+	return w.table(w.Features/16, func(plane, step int) *ir.Value {
+		if plane >= w.heldPlanes() {
+			return there(plane, step)
+		}
+		return held(plane, step)
+	})
+}
+
+// held reads this consumer's rows of tensor i of the block into registers.
+func (w *groups) held(rows slot, i int) factor {
+	b := w.b
 	// Lanes 8 to 15 name rows 8 to 15, lanes 16 on the second 16 bytes. Rows from a multiple of 8 on: the swizzle depends on
 	// the lane alone.
 	eight, high := b.Binary(ptx.And, w.lane, b.I32(7)), b.DivI(w.lane, 16)
@@ -47,12 +58,9 @@ func (w *groups) left(rows slot, i int) factor {
 	for s := range places {
 		places[s] = b.Add(at, b.MulI(b.Binary(ptx.Xor, b.AddI(high, 2*s), eight), 16))
 	}
-	return w.table(w.Features/16, func(plane, step int) *ir.Value {
-		if plane >= w.heldPlanes() {
-			return there(plane, step)
-		}
-		return b.LoadMatrix(places[step%4], 4, offset+plane*w.rows.plane()+step/4*w.rows.column(), false)
-	})
+	return func(plane, step int) *ir.Value {
+		return b.LoadMatrix(places[step%4], 4, i*w.rows.bytes()+plane*w.rows.plane()+step/4*w.rows.column(), false)
+	}
 }
 
 // heldPlanes is how many planes of rows are held in registers: the larger of them.
