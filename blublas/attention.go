@@ -72,6 +72,10 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 		b.Turns = true
 		return b
 	}
+	apart := func(b AttentionBlock) AttentionBlock {
+		b.Apart = true
+		return b
+	}
 	wide := a.Features > 64
 	switch {
 	case a.Precision == FP16x3 && kernel == AttentionForward && wide:
@@ -101,15 +105,16 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 	case kernel == AttentionForward && wide:
 		return []AttentionBlock{turns(ahead(2, 64, 4, true)), ahead(2, 64, 4, true), group(2, 128, 2, false)}
 	case kernel == AttentionForward:
-		return []AttentionBlock{turns(ahead(2, 128, 4, true)), ahead(2, 128, 4, true), turns(ahead(3, 64, 4, true)), ahead(3, 64, 4, true), group(2, 128, 3, true), ahead(2, 64, 4, true)}
+		return []AttentionBlock{turns(ahead(2, 128, 4, true)), ahead(2, 128, 4, true), turns(ahead(3, 64, 4, true)), ahead(3, 64, 4, true), group(2, 128, 3, true), ahead(2, 64, 4, true),
+			apart(ahead(2, 128, 3, true)), apart(ahead(2, 64, 4, true))}
 	case kernel == AttentionGradQueries && wide:
 		return []AttentionBlock{group(2, 64, 3, false), group(2, 64, 3, true), group(2, 64, 2, false)}
 	case kernel == AttentionGradQueries:
-		return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(3, 64, 3, true), group(2, 128, 2, true)}
+		return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(3, 64, 3, true), group(2, 128, 2, true), apart(group(2, 64, 4, true))}
 	case wide:
 		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 3, false)}
 	}
-	return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(2, 64, 4, false), group(3, 64, 3, false)}
+	return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(2, 64, 4, false), group(3, 64, 3, false), apart(group(2, 64, 4, true))}
 }
 
 // warpBlocks is blocks of warps.
@@ -190,6 +195,7 @@ type AttentionBlock struct {
 	HeldPart  bool // only the larger of their planes
 	Turns     bool // they take turns at beginning products, so that one's are done while another makes weights of its own
 	Ahead     bool // they begin the scores of the next columns before they weight those of the last (forward)
+	Apart     bool // each has tiles of its own, and a ring, so that one's products run beside the start and the end of another's tile
 }
 
 // rows is the rows of a block.
@@ -273,6 +279,9 @@ func (a Attention) name(what string) string {
 		s += fmt.Sprintf("g%d", a.Block.Consumers)
 		if a.Block.Ahead {
 			s += "a"
+		}
+		if a.Block.Apart {
+			s += "p"
 		}
 	}
 	if a.Causal {

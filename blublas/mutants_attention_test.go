@@ -39,6 +39,8 @@ func TestAttentionMutants(t *testing.T) {
 	held.Held, part.HeldPart = true, true
 	turns := held
 	turns.Turns, turns.Consumers = true, 2
+	apart := held
+	apart.Apart, apart.Consumers = true, 2
 	cases := []struct {
 		precision Precision
 		target    string
@@ -47,7 +49,7 @@ func TestAttentionMutants(t *testing.T) {
 	}{
 		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, 90},
 		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}, 90},
-		{BF16, ptx.SM90A, held, 150}, {FP16x3, ptx.SM90A, part, 150}, {BF16, ptx.SM90A, turns, 250},
+		{BF16, ptx.SM90A, held, 150}, {FP16x3, ptx.SM90A, part, 150}, {BF16, ptx.SM90A, turns, 250}, {BF16, ptx.SM90A, apart, 250},
 	}
 	tables := make([]string, len(cases))
 	t.Run("kernels", func(t *testing.T) {
