@@ -106,15 +106,15 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 		return []AttentionBlock{turns(ahead(2, 64, 4, true)), ahead(2, 64, 4, true), group(2, 128, 2, false)}
 	case kernel == AttentionForward:
 		return []AttentionBlock{turns(ahead(2, 128, 4, true)), ahead(2, 128, 4, true), turns(ahead(3, 64, 4, true)), ahead(3, 64, 4, true), group(2, 128, 3, true), ahead(2, 64, 4, true),
-			apart(ahead(2, 128, 3, true)), apart(ahead(2, 64, 4, true))}
+			apart(ahead(2, 128, 3, true)), apart(ahead(2, 64, 4, true)), apart(ahead(3, 64, 3, true))}
 	case kernel == AttentionGradQueries && wide:
 		return []AttentionBlock{group(2, 64, 3, false), group(2, 64, 3, true), group(2, 64, 2, false)}
 	case kernel == AttentionGradQueries:
-		return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(3, 64, 3, true), group(2, 128, 2, true), apart(group(2, 64, 4, true))}
+		return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(3, 64, 3, true), group(2, 128, 2, true), apart(group(2, 64, 4, true)), apart(group(3, 64, 3, true))}
 	case wide:
 		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 3, false)}
 	}
-	return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(2, 64, 4, false), group(3, 64, 3, false), apart(group(2, 64, 4, true))}
+	return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(2, 64, 4, false), group(3, 64, 3, false), apart(group(2, 64, 4, true)), apart(group(3, 64, 2, false))}
 }
 
 // warpBlocks is blocks of warps.

@@ -2,7 +2,6 @@ package blublas
 
 import (
 	"fmt"
-	"slices"
 
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
@@ -160,7 +159,7 @@ func (a Attention) checkHopper(kernel AttentionKernel, d Device) error {
 		return fail("%d columns; a multiple of 16, at most 128", b.Columns)
 	case a.Features%16 != 0 || a.Features > 128:
 		return fail("%d features; a multiple of 16, at most 128", a.Features)
-	case b.Consumers > 3 || b.Tiles != 1 || b.Stages < 2, b.Apart && (b.Turns || 2*b.Consumers > 4):
+	case b.Consumers > 3 || b.Tiles != 1 || b.Stages < 2, b.Apart && b.Turns:
 		return fail("a block of %+v", b)
 	}
 	limit := min(d.SharedPerBlock, int(ptx.SharedLimit(a.Target)))
@@ -461,47 +460,6 @@ func (w *groups) queryBlocks(row *ir.Value, n int) (from, unmasked, end *ir.Valu
 	}
 	idle := w.idle()
 	return b.Select(idle, end, from), b.Select(idle, end, unmasked), end
-}
-
-// produce is the producer warpgroup: one thread waits for room and has it filled; a warp brings numbers of columns, or of rows.
-func (w *groups) produce() {
-	b := w.b
-	if n, _ := w.registers(); n > 0 {
-		b.Do(ptx.SetMaxRegisters, nil, "count", n)
-	}
-	n := w.Block.streams()
-	elected := b.And(b.Compare("lo", w.warp, b.I32(n)), b.Compare("eq", w.lane, b.I32(0)))
-	b.If(elected, false, func() {
-		for _, m := range append(slices.Clone(w.lefts), w.rights...) {
-			b.Do(ptx.TMAPrefetch, []*ir.Value{w.mapOf(m)})
-		}
-		w.each(append(w.firstSlot(1).values(), w.firstSlot(1).values()...), func(carried []*ir.Value) []*ir.Value {
-			rows := slot{carried[2], carried[3]}
-			w.wait(rowsEmpty, rows)
-			barrier := b.AddI(b.Add(w.shared, b.MulI(rows.index, 8)), w.at(rowsFull))
-			b.Do(ptx.BarrierExpect, []*ir.Value{barrier}, "bytes", w.bufferBytes())
-			to := b.Add(w.shared, b.MulI(rows.index, w.bufferBytes()))
-			for i, name := range w.lefts {
-				w.load(name, w.rows, b.AddI(to, i*w.rows.bytes()), barrier, w.head, w.first)
-			}
-			ring := w.steps(slot{carried[0], carried[1]}, func(head, column *ir.Value, s slot) {
-				w.wait(empty, s)
-				barrier := b.AddI(b.Add(w.shared, b.MulI(s.index, 8)), w.at(full))
-				b.Do(ptx.BarrierExpect, []*ir.Value{barrier}, "bytes", w.stageBytes())
-				to := b.Add(b.AddI(w.shared, w.ring()), b.MulI(s.index, w.stageBytes()))
-				for i, name := range w.rights {
-					w.load(name, w.columns, b.AddI(to, i*w.columns.bytes()), barrier, head, column)
-				}
-			})
-			return append(ring.values(), w.after(rows, w.buffers).values()...)
-		})
-	}, nil)
-	switch second := b.Compare("eq", b.DivI(w.warp, n), b.I32(1)); w.kind {
-	case AttentionGradKeys:
-		b.If(second, true, w.bringColumnNumbers, nil)
-	case AttentionGradQueries:
-		b.If(second, true, w.bringRowNumbers, nil)
-	}
 }
 
 // registers is what each thread of the producer and of a consumer has.

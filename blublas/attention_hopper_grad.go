@@ -77,37 +77,13 @@ func (w *groups) deltasOf(grads, outputs factor) (delta []*ir.Value) {
 	return delta
 }
 
-// bringRowNumbers is what a producer's warp does: it writes -lse of a tile's rows, in the unit of exponents, beside them. A row that sees no
-// key has lse -inf, and weights 0 by the mask; its number is 0, so that nothing is infinity less infinity.
-func (w *groups) bringRowNumbers() {
-	b := w.b
-	w.each(w.firstSlot(1).values(), func(carried []*ir.Value) []*ir.Value {
-		rows := slot{carried[0], carried[1]}
-		lses := w.statistics("lse", w.head)
-		var numbers []*ir.Value
-		for i := 0; i < w.rows.rows; i += 32 {
-			row := b.AddI(b.Add(w.first, w.lane), i)
-			inside := b.Compare("lo", row, w.extent)
-			l := b.Load(b.MulWide(b.Select(inside, row, b.I32(0)), 4, lses), b.Ctx.F32(), 1, ptx.Access{Space: "global", If: inside})
-			numbers = append(numbers, w.inExponents(l))
-		}
-		w.wait(rowsEmpty, rows)
-		to := b.Add(w.rowNumbersAt(rows), b.MulI(w.lane, 4))
-		for i, x := range numbers {
-			b.Store(to, x, ptx.Access{Space: "shared", Offset: 128 * i})
-		}
-		b.Do(ptx.BarrierArrive, []*ir.Value{b.Add(w.shared, b.MulI(rows.index, 8))}, "offset", w.at(rowsFull))
-		return w.after(rows, w.buffers).values()
-	})
-}
-
 // rowNumbersAt is where the numbers of a slot's rows are.
 func (w *groups) rowNumbersAt(rows slot) *ir.Value {
 	b := w.b
 	return b.AddI(b.Add(w.shared, b.MulI(rows.index, 4*w.rows.rows)), w.numbers())
 }
 
-// rowNumbers reads what bringRowNumbers wrote of a thread's rows.
+// rowNumbers reads what a producer wrote of a thread's rows.
 func (w *groups) rowNumbers(rows slot) (lse []*ir.Value) {
 	b := w.b
 	from := b.Add(w.rowNumbersAt(rows), b.MulI(b.Add(w.warpRow, w.group), 4))
@@ -201,41 +177,6 @@ func (a Attention) gradKeysHopper(at *ir.Builder, d Device) *Kernel {
 	k, w := a.startHopper(at, AttentionGradKeys, d, "attention_grad_keys", a.summed("lse", "delta", "dk", "dv")...)
 	w.build(w.gradKeysTile)
 	return k
-}
-
-// bringColumnNumbers is what a producer's warp does: it writes -lse, in the unit of exponents, and delta of every block of
-// queries beside it. Of a query that sees no key, and of those beyond the last, both are 0: their rows are zeros or masked.
-func (w *groups) bringColumnNumbers() {
-	b, n := w.b, w.Block.Columns
-	w.each(w.firstSlot(1).values(), func(carried []*ir.Value) []*ir.Value {
-		return w.steps(slot{carried[0], carried[1]}, func(head, column *ir.Value, s slot) {
-			lses, deltas := w.statistics("lse", head), w.statistics("delta", head)
-			to := b.Add(b.AddI(w.shared, w.numbers()), b.Add(b.MulI(s.index, 8*n), b.MulI(w.lane, 4)))
-			var numbers [][2]*ir.Value
-			for i := 0; i < n; i += 32 {
-				query := b.AddI(b.Add(column, w.lane), i)
-				inside := b.Compare("lo", query, b.I32(w.Queries))
-				if n%32 != 0 {
-					inside = b.And(inside, b.Compare("lo", b.AddI(w.lane, i), b.I32(n)))
-				}
-				query = b.Select(inside, query, b.I32(0))
-				access := ptx.Access{Space: "global", If: inside}
-				l, delta := b.Load(b.MulWide(query, 4, lses), b.Ctx.F32(), 1, access), b.Load(b.MulWide(query, 4, deltas), b.Ctx.F32(), 1, access)
-				numbers = append(numbers, [2]*ir.Value{w.inExponents(l), delta})
-			}
-			w.wait(empty, s)
-			for i, pair := range numbers {
-				access := ptx.Access{Space: "shared", Offset: 128 * i}
-				if n%32 != 0 {
-					access.If = b.Compare("lo", b.AddI(w.lane, 32*i), b.I32(n))
-				}
-				b.Store(to, pair[0], access)
-				access.Offset += 4 * n
-				b.Store(to, pair[1], access)
-			}
-			b.Do(ptx.BarrierArrive, []*ir.Value{b.Add(w.shared, b.MulI(s.index, 8))}, "offset", w.at(full))
-		}).values()
-	})
 }
 
 // gradKeysTile computes this consumer's rows of a tile, which are keys.
