@@ -261,6 +261,7 @@ func (w *groups) prologue(grid int) {
 	// The warp's index is the same in all lanes, which the assembler knows when it is read from lane 0.
 	w.warp = b.Do(ptx.Shuffle, []*ir.Value{b.DivI(w.tid, 32), b.I32(0)}, "mode", "idx").Result(0)
 	w.group, w.quad = b.DivI(w.lane, 4), b.Binary(ptx.And, w.lane, b.I32(3))
+	w.start = b.DivI(b.Binary(ptx.And, w.shared, b.I32(0x3FFFF)), 16)
 	w.tiles.block, w.tiles.grid = b.Special("ctaid.x"), grid
 	fills, rowFills := 1, 1
 	switch w.kind { // numbers come from a warp
@@ -286,10 +287,9 @@ func (w *groups) prologue(grid int) {
 	b.Do(ptx.Sync, nil)
 	if n := w.Block.streams(); n > 1 {
 		stream := b.Select(b.Compare("lo", w.warp, b.I32(4)), b.RemI(w.warp, n), b.AddI(b.DivI(w.warp, 4), -1))
-		w.shared = b.Add(w.shared, b.MulI(stream, w.streamBytes()))
+		w.shared, w.start = b.Add(w.shared, b.MulI(stream, w.streamBytes())), b.Add(w.start, b.MulI(stream, w.streamBytes()/16))
 		w.tiles.block, w.tiles.grid = b.Add(b.MulI(w.tiles.block, n), stream), n*grid
 	}
-	w.start = b.DivI(b.Binary(ptx.And, w.shared, b.I32(0x3FFFF)), 16)
 }
 
 // slot is a place in a ring: its index and the parity of its phase.
