@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,7 @@ func sample() *Artifact {
 				{Value: value("grads/wte", formats.F32, 256, 4), Role: Gradient},
 				{Value: value("adamw.m/wte", formats.F32, 256), Role: Optimizer, Persist: true, Shard: &Shard{Group: World, Ranks: 4, Shape: []int64{256, 4}}},
 				{Value: value("count", formats.F32), Role: Accumulator},
+				{Value: value("bf16/wte", formats.BF16, 256, 4), Role: Copy, Of: "wte"},
 			},
 			Functions: []Function{
 				{Name: "init", Scalars: []Value{value("seed", formats.I64)}},
@@ -44,9 +46,10 @@ func sample() *Artifact {
 				{Name: "apply", Scalars: []Value{value("lr", formats.F32)}, Outputs: []Value{value("loss", formats.F32)},
 					Collectives: []Collective{{Op: "all_gather", Group: World, DType: formats.F32, Elements: 256, Sent: 3072}}},
 				{Name: "eval", Inputs: tokens, Outputs: []Value{value("loss_sum", formats.F32)}},
+				{Name: Refresh},
 			},
 			Mesh:   &Mesh{DP: 2, CP: 2, Zero: 1, Context: "ring"},
-			Memory: Memory{Params: 4096, Gradients: 4096, Optimizer: 4096, Arena: 4096, Total: 16384},
+			Memory: Memory{Params: 4096, Gradients: 4096, Optimizer: 4096, Copies: 2048, Arena: 4096, Total: 18432},
 		},
 		Files: []File{
 			{"source/toy.blu", []byte("model toy() {}\n")},
@@ -173,9 +176,18 @@ func TestRefusesForgedArchives(t *testing.T) {
 		{"bad dtype", with(strings.Replace(good, `"f32"`, `"f31"`, 1), ok...), "f31"},
 		{"shape overflow", with(manifest(func(m *Manifest) { m.States[0].Shape = []int64{1 << 40, 1 << 40} }), ok...), "overflows"},
 		{"role", with(manifest(func(m *Manifest) { m.States[0].Role = "boss" }), ok...), `role "boss"`},
+		{"copy of nothing", with(manifest(func(m *Manifest) { m.States[4].Of = "" }), ok...), `state "bf16/wte" is a copy of ""`},
+		{"copy of no parameter", with(manifest(func(m *Manifest) { m.States[4].Of = "grads/wte" }), ok...), `is a copy of "grads/wte": that must be a parameter`},
+		{"copy of another shape", with(manifest(func(m *Manifest) { m.States[4].Shape = []int64{4, 256} }), ok...), "of the same shape"},
+		{"copy of the same type", with(manifest(func(m *Manifest) { m.States[4].DType = formats.F32 }), ok...), "of bfloat16"},
+		{"copy that persists", with(manifest(func(m *Manifest) { m.States[4].Persist = true }), ok...), "doesn't persist"},
+		{"copy of another role", with(manifest(func(m *Manifest) { m.States[4].Role = Gradient }), ok...), `has role "gradient" and is a copy of "wte"`},
+		{"copies that nobody makes", with(manifest(func(m *Manifest) { m.Functions = m.Functions[:4] }), ok...), "no function refresh"},
+		{"copies of something else", with(manifest(func(m *Manifest) { m.Functions[4].Inputs = m.Functions[1].Inputs }), ok...), "no function refresh"},
+		{"no plan for copies", with(manifest(func(m *Manifest) { m.Memory.Copies = 0 }), ok...), "gives 0 bytes to copy"},
 		{"state twice", with(manifest(func(m *Manifest) { m.States[1].Name = "wte" }), ok...), "comes twice"},
 		{"function twice", with(manifest(func(m *Manifest) { m.Functions[1].Name = "init" }), ok...), "comes twice"},
-		{"no eval", with(manifest(func(m *Manifest) { m.Functions = m.Functions[:3] }), ok...), `"eval" is missing`},
+		{"no eval", with(manifest(func(m *Manifest) { m.Functions = slices.Delete(m.Functions, 3, 4) }), ok...), `"eval" is missing`},
 		{"scalar with a shape", with(manifest(func(m *Manifest) { m.Functions[0].Scalars[0].Shape = []int64{1} }), ok...), "has shape"},
 		{"input twice", with(manifest(func(m *Manifest) { m.Functions[1].Inputs[1].Name = "tokens" }), ok...), "comes twice"},
 		{"batch", with(manifest(func(m *Manifest) { m.Train.Batch.S = -1 }), ok...), "S = -1"},

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"blutrain/formats"
 )
@@ -92,13 +93,18 @@ const (
 	Gradient    Role = "gradient"
 	Optimizer   Role = "optimizer"
 	Accumulator Role = "accumulator"
+	Copy        Role = "copy"
 )
+
+// Refresh is the function that makes copies of parameters anew, in programs that have some. It takes and gives states alone.
+const Refresh = "refresh"
 
 // State is a named tensor that lives as long as the program.
 type State struct {
 	Value
 	Role        Role     `json:"role"`
 	Persist     bool     `json:"persist"`                // part of a checkpoint
+	Of          string   `json:"of,omitempty"`           // of a copy, which is in bfloat16: the parameter
 	Init        string   `json:"init,omitempty"`         // the initializer as written
 	Dims        []string `json:"dims,omitempty"`         // the dimensions as written
 	WeightDecay float64  `json:"weight_decay,omitempty"` // of a parameter
@@ -122,6 +128,7 @@ type Memory struct {
 	Params    int64 `json:"params"`
 	Gradients int64 `json:"gradients"`
 	Optimizer int64 `json:"optimizer"`
+	Copies    int64 `json:"copies,omitempty"`
 	Arena     int64 `json:"arena"` // of the function that needs most
 	Total     int64 `json:"total"`
 }
@@ -151,6 +158,11 @@ func (m *Manifest) State(name string) (*State, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Own lists the states that are no copies of others: what can be written, and what there is to compare.
+func (m *Manifest) Own() []State {
+	return slices.DeleteFunc(slices.Clone(m.States), func(s State) bool { return s.Role == Copy })
 }
 
 // Bytes is the size of a value that Check accepted.
@@ -208,10 +220,8 @@ func (m *Manifest) Check() error {
 		if err := m.checkShard(s); err != nil {
 			return fmt.Errorf("state %q: %w", s.Name, err)
 		}
-		switch s.Role {
-		case Param, Gradient, Optimizer, Accumulator:
-		default:
-			return fmt.Errorf("state %q has role %q", s.Name, s.Role)
+		if err := m.checkRole(s); err != nil {
+			return fmt.Errorf("state %q %w", s.Name, err)
 		}
 	}
 	names = map[string]bool{}
@@ -235,6 +245,28 @@ func (m *Manifest) Check() error {
 		}
 	}
 	return m.checkMemory()
+}
+
+// checkRole holds a copy to its parameter, and to there being what makes it anew.
+func (m *Manifest) checkRole(s State) error {
+	switch s.Role {
+	case Param, Gradient, Optimizer, Accumulator:
+		if s.Of != "" {
+			return fmt.Errorf("has role %q and is a copy of %q", s.Role, clip(s.Of))
+		}
+		return nil
+	case Copy:
+	default:
+		return fmt.Errorf("has role %q", clip(string(s.Role)))
+	}
+	param, ok := m.State(s.Of)
+	if !ok || param.Role != Param || param.DType != formats.F32 || s.DType != formats.BF16 || !slices.Equal(param.Shape, s.Shape) || param.Shard != nil || s.Shard != nil || s.Persist {
+		return fmt.Errorf("is a copy of %q: that must be a parameter of float32 and of the same shape, whole, and the copy, of bfloat16, doesn't persist", clip(s.Of))
+	}
+	if f, ok := m.Function(Refresh); !ok || len(f.Inputs)+len(f.Outputs)+len(f.Scalars)+len(f.Collectives) > 0 {
+		return fmt.Errorf("is a copy, and there is no function %s that makes it of nothing but the parameter", Refresh)
+	}
+	return nil
 }
 
 func (v Value) check(what string, names map[string]bool) error {
@@ -307,7 +339,7 @@ func (m *Manifest) checkMemory() error {
 	for _, part := range []struct {
 		role Role
 		plan int64
-	}{{Param, m.Memory.Params}, {Gradient, m.Memory.Gradients}, {Optimizer, m.Memory.Optimizer}} {
+	}{{Param, m.Memory.Params}, {Gradient, m.Memory.Gradients}, {Optimizer, m.Memory.Optimizer}, {Copy, m.Memory.Copies}} {
 		if part.plan < sums[part.role] {
 			return fmt.Errorf("memory plan gives %d bytes to %s states, they need %d", part.plan, part.role, sums[part.role])
 		}

@@ -202,7 +202,7 @@ func (t *trainer) declareStates() {
 // declare adds a storage to the module. The optimizer's is kept in checkpoints.
 func (t *trainer) declare(name string, typ ir.Type, role string, loc *ir.Location) {
 	b := blu.On(ir.NewBuilder(t.c, t.module.Body()).At(loc))
-	b.State(name, typ, role, role == blu.RoleOptimizer, nil)
+	b.State(name, typ, role, role == blu.RoleOptimizer, nil, nil)
 }
 
 // readParams makes every parameter an argument of f.

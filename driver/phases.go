@@ -21,7 +21,7 @@ var Phases = []Phase{
 	{Name: "train", Summary: "the functions of training, forward and backward, as pure programs with explicit state",
 		Passes: "train"},
 	{Name: "graph", Summary: "folded, deduplicated, precision chosen, recomputation chosen",
-		Passes: graphPasses, Sharded: "keep-whole,shard{$MESH}," + precisionPasses + ",narrow," + simplifyPasses + ",bucket{size=$BUCKET},overlap"},
+		Passes: graphPasses, Sharded: "keep-whole,shard{$MESH}," + precisionPasses + ",narrow," + simplifyPasses + ",bucket{size=$BUCKET},overlap,copies"},
 	{Name: "kernels", Summary: "operations grouped into kernels", Targets: []string{"cpu", "cuda"},
 		Passes: "keep-step,kernels{target=$TARGET},cse"},
 	{Name: "buffers", Summary: "values placed in memory: lifetimes, in-place, one static arena plan", Targets: []string{"cpu", "cuda"},
@@ -36,7 +36,7 @@ var Phases = []Phase{
 const (
 	precisionPasses = "canonicalize,cse,precision{mode=$PRECISION target=$TARGET}"
 	simplifyPasses  = "canonicalize,cse,dce,recompute{$RECOMPUTE}"
-	graphPasses     = precisionPasses + "," + simplifyPasses
+	graphPasses     = precisionPasses + "," + simplifyPasses + ",copies"
 )
 
 // Phase is one row. What it leaves is in the form that its summary says, and the module's attribute blu.phase has its name.

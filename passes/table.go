@@ -48,6 +48,12 @@ var Table = []Pass{
 		}},
 	{Name: "overlap", Summary: "start collectives early and wait for them late", Run: Plain(overlapCollectives),
 		After: []After{{"bucket", "a collective under way can't be put together with others"}}},
+	{Name: "copies", Summary: "keep parameters that products round to bfloat16 in bfloat16 too", Run: Plain(keepCopies),
+		After: []After{
+			{"precision", "it says which operands are rounded"},
+			{"recompute", "a copy that products widen for themselves takes no memory in float32"},
+			{"shard", "it makes the functions of training those of a rank"},
+		}},
 }
 
 // Pass is one row of a table.

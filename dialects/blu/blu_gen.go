@@ -59,10 +59,10 @@ func (b *Builder) Param(symName string, typeAttr ir.Type, init *ir.DictAttr, dim
 	return ParamOp{op}
 }
 
-// StateOp is a blu.state: named storage of the training program: a gradient sum, an optimizer moment, an accumulator.
+// StateOp is a blu.state: named storage of the training program: a gradient sum, an optimizer moment, an accumulator, a copy of a parameter.
 type StateOp struct{ *ir.Op }
 
-// SymName is the attribute "sym_name": name: grads/wte, adamw.m/wte, loss_sum.
+// SymName is the attribute "sym_name": name: grads/wte, adamw.m/wte, loss_sum, bf16/wte.
 func (op StateOp) SymName() string {
 	return op.Attr("sym_name").(*ir.StringAttr).Value
 }
@@ -72,7 +72,7 @@ func (op StateOp) Type() ir.Type {
 	return op.Attr("type").(*ir.TypeAttr).Type
 }
 
-// Role is the attribute "role": gradient, optimizer or accumulator.
+// Role is the attribute "role": gradient, optimizer, accumulator or copy.
 func (op StateOp) Role() string {
 	return op.Attr("role").(*ir.StringAttr).Value
 }
@@ -80,6 +80,14 @@ func (op StateOp) Role() string {
 // Persist is the attribute "persist": whether a checkpoint holds it.
 func (op StateOp) Persist() bool {
 	return op.Attrs().Bool("persist")
+}
+
+// Of is the attribute "of": of a copy: the parameter.
+func (op StateOp) Of() (value string, ok bool) {
+	if op.Attr("of") == nil {
+		return value, false
+	}
+	return op.Attr("of").(*ir.SymbolRefAttr).Root(), true
 }
 
 // Shard is the attribute "shard": of what it is a rank's shard: `group` and `ranks` that share it, `shape` of the whole.
@@ -90,13 +98,16 @@ func (op StateOp) Shard() (value *ir.DictAttr, ok bool) {
 	return op.Attr("shard").(*ir.DictAttr), true
 }
 
-// State makes a blu.state: named storage of the training program: a gradient sum, an optimizer moment, an accumulator.
-func (b *Builder) State(symName string, typeAttr ir.Type, role string, persist bool, shard ir.Attr) StateOp {
+// State makes a blu.state: named storage of the training program: a gradient sum, an optimizer moment, an accumulator, a copy of a parameter.
+func (b *Builder) State(symName string, typeAttr ir.Type, role string, persist bool, of, shard ir.Attr) StateOp {
 	attrs := []ir.NamedAttr{
 		{Name: "sym_name", Value: b.Ctx.String(symName)},
 		{Name: "type", Value: b.Ctx.TypeAttr(typeAttr)},
 		{Name: "role", Value: b.Ctx.String(role)},
 		{Name: "persist", Value: b.Ctx.Bool(persist)},
+	}
+	if of != nil {
+		attrs = append(attrs, ir.NamedAttr{Name: "of", Value: of})
 	}
 	if shard != nil {
 		attrs = append(attrs, ir.NamedAttr{Name: "shard", Value: shard})

@@ -129,8 +129,8 @@ func TestStorage(t *testing.T) {
 		{n.b.Param("w", typ, kind("ones"), n.ctx.Strings("V"), nil).Op, "parameter @w: 1 names for 2 dimensions"},
 		{n.b.Param("w", n.ctx.F32(), kind("ones"), nil, nil).Op, "@w has type f32, which is no tensor of static shape"},
 		{n.b.Param("w", n.ctx.Tensor(dims(ir.Dynamic), n.ctx.F32()), kind("ones"), nil, nil).Op, "which is no tensor of static shape"},
-		{n.b.State("grads/w", typ, RoleGradient, false, nil).Op, ""},
-		{n.b.State("grads/w", typ, "grad", false, nil).Op, `state @grads/w: there is no role "grad"`},
+		{n.b.State("grads/w", typ, RoleGradient, false, nil, nil).Op, ""},
+		{n.b.State("grads/w", typ, "grad", false, nil, nil).Op, `state @grads/w: there is no role "grad"`},
 	} {
 		err := ir.Verify(n.ctx, c.op)
 		if c.want == "" {

@@ -1,6 +1,10 @@
 package blu
 
-import "blutrain/ir"
+import (
+	"slices"
+
+	"blutrain/ir"
+)
 
 // Attributes in the dictionaries of a function's arg_attrs and res_attrs: what its arguments and results are for those who
 // call it from outside.
@@ -41,4 +45,54 @@ func port(fn *ir.Op, list string, i int, kinds ...string) Port {
 		}
 	}
 	return Port{}
+}
+
+// attr is the dictionary that says what a port says.
+func (p Port) attr(c *ir.Context) ir.Attr {
+	var name ir.Attr = c.String(p.Name)
+	if p.Kind == StateAttr {
+		name = c.Symbol(p.Name)
+	}
+	return c.Dict(ir.NamedAttr{Name: p.Kind, Value: name})
+}
+
+// AddArg adds an argument to a function.
+func AddArg(c *ir.Context, fn *ir.Op, p Port, t ir.Type, loc *ir.Location) *ir.Value {
+	n := len(fn.Body().Args())
+	insertPort(c, fn, "arg_attrs", n, n, p)
+	v := fn.Body().AddArg(t, loc)
+	Retype(c, fn)
+	return v
+}
+
+// InsertResult makes a value result i of a function, and those that were i and more one more.
+func InsertResult(c *ir.Context, fn *ir.Op, i int, p Port, v *ir.Value) {
+	end := fn.Body().Terminator()
+	insertPort(c, fn, "res_attrs", end.NumOperands(), i, p)
+	end.SetOperands(slices.Insert(end.Operands(), i, v))
+	Retype(c, fn)
+}
+
+// insertPort puts what a port says in place i of a list about n arguments or results, which may be missing.
+func insertPort(c *ir.Context, fn *ir.Op, list string, n, i int, p Port) {
+	dicts := make([]ir.Attr, n)
+	for k := range dicts {
+		dicts[k] = c.Dict()
+	}
+	if given, ok := fn.Attr(list).(*ir.ArrayAttr); ok {
+		copy(dicts, given.Elems)
+	}
+	fn.SetAttr(list, c.Array(slices.Insert(dicts, i, p.attr(c))...))
+}
+
+// Retype gives a function the type that its arguments and its terminator have.
+func Retype(c *ir.Context, fn *ir.Op) {
+	var ins, outs []ir.Type
+	for _, a := range fn.Body().Args() {
+		ins = append(ins, a.Type())
+	}
+	for _, v := range fn.Body().Terminator().Operands() {
+		outs = append(outs, v.Type())
+	}
+	fn.SetAttr("function_type", c.TypeAttr(c.Func(ins, outs)))
 }

@@ -17,6 +17,7 @@ const (
 	RoleGradient    = "gradient"
 	RoleOptimizer   = "optimizer"
 	RoleAccumulator = "accumulator"
+	RoleCopy        = "copy"
 )
 
 // Initializers lists the kinds of a parameter's init, each with the numbers its dictionary must hold.
@@ -48,15 +49,16 @@ var Param = define(ir.OpDef{
 // State declares storage of the training program.
 var State = define(ir.OpDef{
 	Name:    "state",
-	Summary: "named storage of the training program: a gradient sum, an optimizer moment, an accumulator",
+	Summary: "named storage of the training program: a gradient sum, an optimizer moment, an accumulator, a copy of a parameter",
 	Description: "Storage that lives as long as the program and starts as zeros. States that `persist` belong in a checkpoint; the others " +
-		"are rewritten before they are read at every step. One with `shard` holds a part of a tensor: its elements in row-major order are cut into " +
+		"are rewritten before they are read at every step. A copy is of the parameter `of`, in another element type: who writes the parameter writes it. One with `shard` holds a part of a tensor: its elements in row-major order are cut into " +
 		"as many equal blocks as there are ranks, with zeros behind them so that they divide, and each rank has its block.",
 	Attrs: []ir.AttrDef{
-		{Name: "sym_name", Kind: ir.StringKind, Doc: "name: grads/wte, adamw.m/wte, loss_sum"},
+		{Name: "sym_name", Kind: ir.StringKind, Doc: "name: grads/wte, adamw.m/wte, loss_sum, bf16/wte"},
 		{Name: "type", Kind: ir.TypeKind, Doc: "tensor type"},
-		{Name: "role", Kind: ir.StringKind, Doc: "gradient, optimizer or accumulator"},
+		{Name: "role", Kind: ir.StringKind, Doc: "gradient, optimizer, accumulator or copy"},
 		{Name: "persist", Kind: ir.BoolKind, Doc: "whether a checkpoint holds it"},
+		{Name: "of", Kind: ir.SymbolKind, Optional: true, Doc: "of a copy: the parameter"},
 		{Name: "shard", Kind: ir.DictKind, Optional: true, Doc: "of what it is a rank's shard: `group` and `ranks` that share it, `shape` of the whole"},
 	},
 	Traits: ir.Symbol,
@@ -107,10 +109,33 @@ func verifyState(op *ir.Op) error {
 	if err := verifyStorageType(op); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{RoleGradient, RoleOptimizer, RoleAccumulator}, op.Attrs().Str("role")) {
+	if !slices.Contains([]string{RoleGradient, RoleOptimizer, RoleAccumulator, RoleCopy}, op.Attrs().Str("role")) {
 		return op.Errorf("state @%s: there is no role %q", ir.SymName(op), op.Attrs().Str("role"))
 	}
+	if err := verifyCopy(op); err != nil {
+		return err
+	}
 	return verifyShard(op)
+}
+
+// verifyCopy holds a copy to its parameter.
+func verifyCopy(op *ir.Op) error {
+	name, copies := op.Attrs().Sym("of"), op.Attrs().Str("role") == RoleCopy
+	if copies != (name != "") || copies && op.Attrs().Bool("persist") {
+		return op.Errorf("state @%s: a copy, and nothing else, says of which parameter it is one, and doesn't persist", ir.SymName(op))
+	}
+	module := enclosingTable(op)
+	if !copies || module == nil {
+		return nil
+	}
+	param := ir.LookupSymbol(module, name)
+	if param == nil || !param.Is(Param) {
+		return op.Errorf("state @%s: there is no parameter @%s", ir.SymName(op), name)
+	}
+	if t := param.Attr("type").(*ir.TypeAttr).Type; !slices.Equal(storageType(op).Shape, storageType(param).Shape) {
+		return op.Errorf("state @%s of type %s is no copy of parameter @%s, a %s", ir.SymName(op), storageType(op), name, t)
+	}
+	return nil
 }
 
 // verifyShard holds a shard to the size that the whole and the number of ranks give.

@@ -27,8 +27,9 @@ var State = ir.Define("exec", ir.OpDef{
 	Attrs: []ir.AttrDef{
 		{Name: "sym_name", Kind: ir.StringKind, Doc: "the name: wte, grads/wte"},
 		{Name: "type", Kind: ir.TypeKind, Doc: "memref type"},
-		{Name: "role", Kind: ir.StringKind, Doc: "param, gradient, optimizer or accumulator"},
+		{Name: "role", Kind: ir.StringKind, Doc: "param, gradient, optimizer, accumulator or copy"},
 		{Name: "persist", Kind: ir.BoolKind, Doc: "whether checkpoints hold it"},
+		{Name: "of", Kind: ir.SymbolKind, Optional: true, Doc: "of a copy: the parameter that it is one of"},
 		{Name: "init", Kind: ir.DictKind, Optional: true, Doc: "of a parameter: how it starts"},
 		{Name: "dims", Kind: ir.ArrayKind, Optional: true, Doc: "of a parameter: its dimensions as written"},
 		{Name: "weight_decay", Kind: ir.F64Kind, Optional: true, Doc: "of a parameter: its weight decay"},

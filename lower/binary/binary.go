@@ -149,7 +149,7 @@ func state(op *ir.Op) (artifact.State, error) {
 		return artifact.State{}, err
 	}
 	s := artifact.State{Value: v, Role: artifact.Role(a.Str("role")), Persist: a.Bool("persist"), WeightDecay: a.FloatOr("weight_decay", 0)}
-	s.Shard = shard(op)
+	s.Shard, s.Of = shard(op), a.Sym("of")
 	if op.Is(blu.Param) {
 		s.Role, s.Persist = artifact.Param, true
 	}
@@ -316,6 +316,8 @@ func memory(m *artifact.Manifest) (t artifact.Memory) {
 			t.Params += s.Bytes()
 		case artifact.Gradient:
 			t.Gradients += s.Bytes()
+		case artifact.Copy:
+			t.Copies += s.Bytes()
 		default:
 			t.Optimizer += s.Bytes()
 		}
@@ -323,6 +325,6 @@ func memory(m *artifact.Manifest) (t artifact.Memory) {
 	for _, f := range m.Functions {
 		t.Arena = max(t.Arena, f.Arena)
 	}
-	t.Total = t.Params + t.Gradients + t.Optimizer + t.Arena
+	t.Total = t.Params + t.Gradients + t.Optimizer + t.Copies + t.Arena
 	return t
 }

@@ -35,7 +35,7 @@ func (r *Report) WriteMemory(w io.Writer) {
 var roles = [...]struct {
 	role artifact.Role
 	name string
-}{{artifact.Param, "parameters"}, {artifact.Gradient, "gradients"}, {artifact.Optimizer, "optimizer state"}, {artifact.Accumulator, "accumulators"}}
+}{{artifact.Param, "parameters"}, {artifact.Gradient, "gradients"}, {artifact.Optimizer, "optimizer state"}, {artifact.Accumulator, "accumulators"}, {artifact.Copy, "copies of parameters, in bfloat16"}}
 
 func (r *Report) writeStorage(w io.Writer) {
 	t := newTable(w, "bytes\ttensors\t\t")
@@ -46,7 +46,9 @@ func (r *Report) writeStorage(w io.Writer) {
 				n, bytes = n+1, bytes+s.Bytes()
 			}
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\n", size(bytes), n, role.name)
+		if n > 0 || role.role != artifact.Copy {
+			fmt.Fprintf(t, "%s\t%d\t%s\n", size(bytes), n, role.name)
+		}
 	}
 	fmt.Fprintf(t, "%s\t\tarena of the function that needs most\n", size(r.Manifest.Memory.Arena))
 	fmt.Fprintf(t, "%s\t\ttotal\n", size(r.Manifest.Memory.Total))

@@ -208,9 +208,8 @@ func (p *planner) materialize(v *ir.Value, before *group) {
 		g.anchor = g.dom.freshDims(v.Shape())
 		t := p.trial(g)
 		if p.fill(t, op) {
-			p.last = g
 			t.commit()
-			p.kept[v] = true
+			p.last, p.kept[v] = g, true // after what it needs, which has groups of its own before it
 			return
 		}
 		p.groups = slices.Delete(p.groups, g.rank, g.rank+1)

@@ -40,7 +40,7 @@ func declare(b *ir.Builder, op *ir.Op, role string, persist bool) {
 		{Name: "role", Value: c.String(role)},
 		{Name: "persist", Value: c.Bool(persist)},
 	}})
-	for _, name := range []string{"init", "dims", "weight_decay", "shard"} {
+	for _, name := range []string{"of", "init", "dims", "weight_decay", "shard"} {
 		n.SetAttr(name, op.Attr(name))
 	}
 }

@@ -62,7 +62,7 @@ func (s *sharder) divide(f *ir.Op) error {
 		return err
 	}
 	d.finish(f)
-	s.retype(f)
+	blu.Retype(s.c, f)
 	for _, r := range d.remarks {
 		s.remark(r.loc, r.msg)
 	}

@@ -17,30 +17,7 @@ func (s *sharder) rankScalar(f *ir.Op, name string) *ir.Value {
 			return a
 		}
 	}
-	args := f.Body().Args()
-	roles := make([]ir.Attr, len(args), len(args)+1)
-	for i := range roles {
-		roles[i] = s.c.Dict()
-	}
-	if list, ok := f.Attr("arg_attrs").(*ir.ArrayAttr); ok {
-		copy(roles, list.Elems)
-	}
-	v := f.Body().AddArg(s.c.Tensor(nil, s.c.I32()), f.Loc())
-	f.SetAttr("arg_attrs", s.c.Array(append(roles, s.c.Dict(ir.NamedAttr{Name: blu.ScalarAttr, Value: s.c.String(name)}))...))
-	s.retype(f)
-	return v
-}
-
-// retype gives a function the type that its arguments and its terminator have.
-func (s *sharder) retype(f *ir.Op) {
-	var ins, outs []ir.Type
-	for _, a := range f.Body().Args() {
-		ins = append(ins, a.Type())
-	}
-	for _, v := range f.Body().Terminator().Operands() {
-		outs = append(outs, v.Type())
-	}
-	f.SetAttr("function_type", s.c.TypeAttr(s.c.Func(ins, outs)))
+	return blu.AddArg(s.c, f, blu.Port{Kind: blu.ScalarAttr, Name: name}, s.c.Tensor(nil, s.c.I32()), f.Loc())
 }
 
 // result is a result of a function: an operand of its terminator.

@@ -89,7 +89,7 @@ func (s *sharder) shardFunction(f *ir.Op, states map[string]bool) error {
 			return err
 		}
 	}
-	s.retype(f)
+	blu.Retype(s.c, f)
 	return nil
 }
 

@@ -36,6 +36,7 @@ type program struct {
 	guards    []guard
 	network   *network // nil where the program has no collectives
 	copies    snapshots
+	refresher runtime.Refresher
 }
 
 // OpenProgram prepares an artifact's program to run on a GPU, the one of that number.
@@ -146,7 +147,7 @@ func (p *program) load(module *ir.Op) (err error) {
 		return err
 	}
 	for _, s := range p.manifest.States {
-		what := map[artifact.Role]string{artifact.Param: "parameters", artifact.Gradient: "gradients", artifact.Optimizer: "optimizer state"}[s.Role]
+		what := map[artifact.Role]string{artifact.Param: "parameters", artifact.Gradient: "gradients", artifact.Optimizer: "optimizer state", artifact.Copy: "copies of parameters"}[s.Role]
 		if what == "" {
 			what = "other state"
 		}
@@ -298,6 +299,9 @@ func (p *program) WriteState(name string, src []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := p.refresher.Writes(p.manifest, name); err != nil {
+		return err
+	}
 	if err := p.stream.Synchronize(); err != nil {
 		return err
 	}
@@ -312,6 +316,9 @@ func (p *program) WriteStateAt(name string, at int64, src []byte) error {
 	}
 	if at < 0 || at > s.Bytes() || int64(len(src)) > s.Bytes()-at {
 		return fmt.Errorf("state %q has %d bytes, none for %d at %d", name, s.Bytes(), len(src), at)
+	}
+	if err := p.refresher.Writes(p.manifest, name); err != nil {
+		return err
 	}
 	return p.ctx.Upload(p.states[name]+Pointer(at), src) // no call is under way, and each has waited for its stream
 }

@@ -60,6 +60,9 @@ func (p *program) start(fn string, in map[string]runtime.Array, s runtime.Scalar
 	if f == nil {
 		return nil, fmt.Errorf("the program has no function %q", fn)
 	}
+	if err := p.refresher.Calls(p, fn); err != nil {
+		return nil, err
+	}
 	if !f.ready {
 		if err := f.prepare(info); err != nil {
 			return nil, fmt.Errorf("%s: %w", fn, err)

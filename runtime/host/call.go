@@ -27,6 +27,9 @@ func (d *device) Trace(fn string, in map[string]runtime.Array, scalars runtime.S
 	if err != nil {
 		return nil, err
 	}
+	if err := d.refresher.Calls(d, fn); err != nil {
+		return nil, err
+	}
 	f := d.functions[fn]
 	if d.options.Poison {
 		poison(d.arena.bytes[:f.arena])

@@ -36,6 +36,7 @@ type device struct {
 	frames    []frame            // one a worker
 	flights   collective.Flights // of the call that runs
 	inUse     int64
+	refresher runtime.Refresher
 }
 
 // Open prepares an artifact's program to run on the CPU. The result is a runtime.Tracer, too.

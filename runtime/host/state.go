@@ -21,6 +21,9 @@ func (d *device) WriteState(name string, src []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := d.refresher.Writes(d.manifest, name); err != nil {
+		return err
+	}
 	copy(m.bytes, src)
 	return nil
 }
@@ -45,6 +48,9 @@ func (d *device) WriteStateAt(name string, at int64, src []byte) error {
 	}
 	if at < 0 || at > int64(len(m.bytes)) || int64(len(src)) > int64(len(m.bytes))-at {
 		return fmt.Errorf("state %q has %d bytes, none for %d at %d", name, len(m.bytes), len(src), at)
+	}
+	if err := d.refresher.Writes(d.manifest, name); err != nil {
+		return err
 	}
 	copy(m.bytes[at:], src)
 	return nil

@@ -150,6 +150,9 @@ func (d *device) call(fn string, in map[string]runtime.Array, s runtime.Scalars,
 	if _, err := d.options.CheckCall(d.manifest, fn, in, s); err != nil {
 		return nil, nil, err
 	}
+	if err := d.refresher.Calls(d, fn); err != nil {
+		return nil, nil, err
+	}
 	f := d.functions[fn]
 	args := make([]ir.Datum, len(f.args))
 	for i, p := range f.args {

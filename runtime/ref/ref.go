@@ -29,6 +29,7 @@ type device struct {
 	module    *ir.Op
 	functions map[string]*function
 	states    map[string]*ir.Tensor
+	refresher runtime.Refresher
 }
 
 // Open prepares an artifact for evaluation. For an artifact of another target it is the artifact's reference that is
@@ -101,6 +102,9 @@ func (d *device) ReadState(name string, dst []byte) error {
 func (d *device) WriteState(name string, src []byte) error {
 	s, err := d.state(name, len(src))
 	if err != nil {
+		return err
+	}
+	if err := d.refresher.Writes(d.manifest, name); err != nil {
 		return err
 	}
 	state, _ := d.manifest.State(name)

@@ -188,3 +188,38 @@ func TestLastUses(t *testing.T) {
 	}
 	require.Equal(t, "dot %arg0, sub %arg3, exp %2, dot %1, dot %arg2, accumulate %arg1, accumulate %3, accumulate %arg4", strings.Join(drops, ", "))
 }
+
+// A function that reads a copy reads the parameter as it was last written, in a call with changes, too.
+func TestRefresh(t *testing.T) {
+	w := value("w", formats.F32, 2)
+	p, err := Open(&artifact.Artifact{
+		Manifest: artifact.Manifest{
+			Format: artifact.Format, Version: artifact.Version, Target: "ref", Model: "m",
+			States:    []artifact.State{{Value: w, Role: artifact.Param}, {Value: value("bf16/w", formats.BF16, 2), Role: artifact.Copy, Of: "w"}},
+			Functions: []artifact.Function{{Name: "refresh"}, {Name: "f", Outputs: []artifact.Value{value("y", formats.F32, 2)}}},
+		},
+		Files: []artifact.File{{Name: artifact.ProgramName, Data: []byte(`builtin.module @m {
+  blu.param @w {type = tensor<2xf32>, init = {kind = "ones"}}
+  blu.state @"bf16/w" {of = @w, persist = false, role = "copy", type = tensor<2xbf16>}
+  func.func @f(%w: tensor<2xbf16> {blu.state = @"bf16/w"}) -> (tensor<2xf32> {blu.output = "y"}) {
+    %y = blu.cast %w : (tensor<2xbf16>) -> tensor<2xf32>
+    func.return %y : (tensor<2xf32>) -> ()
+  }
+  func.func @refresh(%w: tensor<2xf32> {blu.state = @w}) -> (tensor<2xbf16> {blu.state = @"bf16/w"}) {
+    %h = blu.cast %w : (tensor<2xf32>) -> tensor<2xbf16>
+    func.return %h : (tensor<2xbf16>) -> ()
+  }
+}
+`)}},
+	}, runtime.Options{})
+	require.NoError(t, err)
+	require.NoError(t, p.WriteState("w", array(formats.FromFloat32s([]float32{1 + 1.0/256, -1 - 3.0/256}, 2)).Data))
+	out, err := p.Call("f", nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, -1 - 4.0/256}, floats(out["y"].Data), "ties go to even")
+	require.NoError(t, p.WriteState("w", array(formats.FromFloat32s([]float32{3, 4}, 2)).Data))
+	changed, _, err := p.(Program).CallChanged("f", nil, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, []float64{3, 4}, changed["y"].Data)
+	require.ErrorContains(t, p.WriteState("bf16/w", make([]byte, 4)), `is a copy of parameter "w"`)
+}

@@ -89,19 +89,20 @@ func Whole(a *artifact.Artifact) (whole *artifact.Artifact, ignored []int64, err
 	return &artifact.Artifact{Manifest: m, Files: []artifact.File{{Name: artifact.ReferenceName, Data: program}}}, ignored, nil
 }
 
-// wholeManifest describes the program of one rank: states in one piece, and no function or scalar that is about ranks.
+// wholeManifest describes the program of one rank: states in one piece, no copies, and no function or scalar that is about ranks.
 func wholeManifest(m artifact.Manifest) artifact.Manifest {
 	w := m
 	w.Mesh = nil
-	w.States = slices.Clone(m.States)
+	w.States = m.Own()
+	copies := len(w.States) < len(m.States)
 	for i := range w.States {
 		if s := &w.States[i]; s.Shard != nil {
 			s.Shape, s.Shard = s.Shard.Shape, nil
 		}
 	}
-	w.Functions = nil
+	w.Memory.Copies, w.Functions = 0, nil
 	for _, f := range m.Functions {
-		if f.Name == synthetic.LastAccumulate(&m) && f.Name != "accumulate" {
+		if f.Name == synthetic.LastAccumulate(&m) && f.Name != "accumulate" || f.Name == artifact.Refresh && copies {
 			continue
 		}
 		f.Collectives = nil
@@ -127,6 +128,7 @@ type meshCheck struct {
 type found struct {
 	sums, updated map[string][]byte
 	apply, eval   map[string][]float64
+	copies        []Row // of one rank of many, after the update
 }
 
 // prepare makes up the states before the step, which are those of one rank, and the batches.
@@ -167,7 +169,7 @@ func (c *meshCheck) ignore(targets []byte, value int32) {
 // states reads all states of a program.
 func states(p runtime.Program) (map[string][]byte, error) {
 	all := map[string][]byte{}
-	for _, s := range p.Manifest().States {
+	for _, s := range p.Manifest().Own() {
 		all[s.Name] = make([]byte, s.Bytes())
 		if err := p.ReadState(s.Name, all[s.Name]); err != nil {
 			return nil, err
@@ -248,7 +250,7 @@ func (c *meshCheck) keep(states map[string]*ir.Tensor) error {
 // rank is the step on one rank of the mesh.
 func (c *meshCheck) rank(r *ranks.Rank) (f *found, err error) {
 	f = &found{apply: map[string][]float64{}, eval: map[string][]float64{}}
-	for _, s := range r.Manifest().States {
+	for _, s := range r.Manifest().Own() {
 		if err := r.WriteState(s.Name, piece(s, c.start[s.Name], r.Mesh.Rank())); err != nil {
 			return nil, err
 		}
@@ -270,6 +272,9 @@ func (c *meshCheck) rank(r *ranks.Rank) (f *found, err error) {
 		return nil, err
 	}
 	numbers(f.apply, out)
+	if f.copies, err = copies(r, "apply"); err != nil {
+		return nil, err
+	}
 	if f.updated, err = states(r); err != nil {
 		return nil, err
 	}
@@ -335,7 +340,7 @@ func (c *meshCheck) compare(want *found, got []*found) ([]Row, error) {
 		again    func(*found) []float64 // the same in another evaluation of one rank's step
 	}
 	var all []entry
-	for _, s := range c.artifact.Manifest.States {
+	for _, s := range c.artifact.Manifest.Own() {
 		function, of := "apply", func(f *found) []byte { return f.updated[s.Name] }
 		if s.Role == artifact.Gradient || s.Role == artifact.Accumulator {
 			function, of = "accumulate", func(f *found) []byte { return f.sums[s.Name] }
@@ -384,6 +389,20 @@ func (c *meshCheck) compare(want *found, got []*found) ([]Row, error) {
 				rows = append(rows, Row{function, e.result.name, e.result.want.of(e.result.got), largest(e.result.got, e.result.want.value)})
 			}
 		}
+		if function == "apply" {
+			rows = append(rows, copiesOf(got)...)
+		}
 	}
 	return rows, nil
+}
+
+// copiesOf is what was found of each copy on the ranks: of the first on which it is off, or else of rank 0.
+func copiesOf(got []*found) []Row {
+	rows := slices.Clone(got[0].copies)
+	for i := range rows {
+		if r := slices.IndexFunc(got, func(f *found) bool { return f.copies[i].Off() }); r >= 0 {
+			rows[i] = got[r].copies[i]
+		}
+	}
+	return rows
 }

@@ -105,6 +105,11 @@ func (c *comparison) compare(f *artifact.Function, again bool) error {
 	for _, r := range results {
 		c.rows = append(c.rows, Row{f.Name, r.name, r.want.of(r.got), largest(r.got, r.want.value)})
 	}
+	if f.Name == artifact.Refresh || writesParams(c.manifest, results) {
+		rows, err := copies(c.device, f.Name)
+		c.rows = append(c.rows, rows...)
+		return err
+	}
 	return nil
 }
 
@@ -120,7 +125,7 @@ func (c *comparison) copyStates() (map[string][]byte, error) {
 // readStates is the reference's states.
 func (c *comparison) readStates() (map[string][]byte, error) {
 	all := map[string][]byte{}
-	for _, s := range c.manifest.States {
+	for _, s := range c.manifest.Own() {
 		all[s.Name] = make([]byte, s.Bytes())
 		if err := c.reference.ReadState(s.Name, all[s.Name]); err != nil {
 			return nil, err
@@ -146,7 +151,7 @@ func newResult(v artifact.Value, got, want []byte, tolerance float64) result {
 
 // changedStates is the states that either program has changed.
 func (c *comparison) changedStates(function string, before map[string][]byte) (list []result, err error) {
-	for _, s := range c.manifest.States {
+	for _, s := range c.manifest.Own() {
 		if function == "init" && !s.Persist {
 			continue // written by the first accumulation
 		}
