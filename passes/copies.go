@@ -20,10 +20,10 @@ const refresh = "refresh"
 //
 // It comes last of what estimates and simplifies a program of tensors: widening is written, and never done.
 func keepCopies(s *State, module *ir.Op) error {
-	c := &copier{s: s, module: module, b: blu.On(ir.NewBuilder(s.Ctx, nil)), params: map[string]*ir.Op{}}
+	c := &copier{s: s, module: module, b: blu.On(ir.NewBuilder(s.Ctx, nil)), params: map[string]bool{}}
 	for op := range module.Body().Ops() {
-		if op.Is(blu.Param) {
-			c.params[ir.SymName(op)] = op
+		if op.Is(blu.Param) && ir.Elem(op.Attr("type").(*ir.TypeAttr).Type) == ir.Type(s.Ctx.F32()) {
+			c.params[ir.SymName(op)] = true
 		}
 	}
 	copied := c.multiplied()
@@ -47,7 +47,7 @@ type copier struct {
 	s      *State
 	module *ir.Op
 	b      *blu.Builder
-	params map[string]*ir.Op
+	params map[string]bool // those of float32
 }
 
 // functions lists the functions that can be called.
@@ -64,32 +64,37 @@ func (c *copier) functions() (list []*ir.Op) {
 func (c *copier) multiplied() map[string]bool {
 	found := map[string]bool{}
 	for _, f := range c.functions() {
-		params := map[*ir.Value]string{}
-		for i, a := range f.Body().Args() {
-			if p := blu.ArgPort(f, i); p.Kind == blu.StateAttr && c.params[p.Name] != nil && a.Elem() == ir.Type(c.s.Ctx.F32()) {
-				params[a] = p.Name
+		params := arguments(f, c.params)
+		c.rounded(f, func(op *ir.Op, i int) {
+			if name := params[viewed(op.Operand(i))]; name != "" {
+				found[name] = true
 			}
-		}
-		c.s.Walk(f, func(op *ir.Op) ir.WalkResult {
-			for _, v := range roundedOperands(op) {
-				if name, ok := params[viewed(v)]; ok {
-					found[name] = true
-				}
-			}
-			return ir.Advance
 		})
 	}
 	return found
 }
 
-// roundedOperands lists what an operation rounds to bfloat16 to multiply it.
-func roundedOperands(op *ir.Op) (list []*ir.Value) {
-	for _, i := range productOperands(op) {
-		if rounds(op, i) {
-			list = append(list, op.Operand(i))
+// arguments is those of a function that are parameters of a set, and their names.
+func arguments(f *ir.Op, set map[string]bool) map[*ir.Value]string {
+	names := map[*ir.Value]string{}
+	for i, a := range f.Body().Args() {
+		if p := blu.ArgPort(f, i); p.Kind == blu.StateAttr && set[p.Name] {
+			names[a] = p.Name
 		}
 	}
-	return list
+	return names
+}
+
+// rounded visits the operands that products round to bfloat16.
+func (c *copier) rounded(f *ir.Op, visit func(product *ir.Op, operand int)) {
+	c.s.Walk(f, func(op *ir.Op) ir.WalkResult {
+		for _, i := range productOperands(op) {
+			if rounds(op, i) {
+				visit(op, i)
+			}
+		}
+		return ir.Advance
+	})
 }
 
 // viewed is what a value is a view of, or the value.
@@ -102,20 +107,12 @@ func viewed(v *ir.Value) *ir.Value {
 
 // read has the products of a function read copies.
 func (c *copier) read(f *ir.Op, copied map[string]bool) {
-	r := &copyReader{copier: c, f: f, names: map[*ir.Value]string{}, wide: map[*ir.Value]*ir.Value{}}
-	for i, a := range f.Body().Args() {
-		if p := blu.ArgPort(f, i); p.Kind == blu.StateAttr && copied[p.Name] {
-			r.names[a] = p.Name
+	r := &copyReader{copier: c, f: f, names: arguments(f, copied), wide: map[*ir.Value]*ir.Value{}}
+	c.rounded(f, func(op *ir.Op, i int) {
+		if v := op.Operand(i); r.names[viewed(v)] != "" {
+			c.b.Before(op)
+			op.SetOperand(i, r.view(v))
 		}
-	}
-	c.s.Walk(f, func(op *ir.Op) ir.WalkResult {
-		for _, i := range productOperands(op) {
-			if v := op.Operand(i); rounds(op, i) && r.names[viewed(v)] != "" {
-				c.b.Before(op)
-				op.SetOperand(i, r.view(v))
-			}
-		}
-		return ir.Advance
 	})
 	rewrite.EraseDead(f) // views that nothing else looks through
 }

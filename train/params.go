@@ -121,7 +121,7 @@ func loadTensors(p runtime.Program, f *safetensors.File) error {
 // program: they are a sign of another model.
 func match(p runtime.Program, names []string, shape func(name string) (formats.DType, []int64, bool)) (params []artifact.State, err error) {
 	states := map[string]artifact.State{}
-	for _, t := range p.Manifest().States {
+	for _, t := range p.Manifest().Own() {
 		states[t.Name] = t
 	}
 	known := slices.Sorted(maps.Keys(states))

@@ -86,13 +86,13 @@ func Whole(a *artifact.Artifact) (whole *artifact.Artifact, ignored []int64, err
 	})
 	m := wholeManifest(a.Manifest)
 	program := ir.Print(inner, ir.PrintOptions{Locations: true, ElideAbove: -1})
-	return &artifact.Artifact{Manifest: m, Files: []artifact.File{{Name: artifact.ReferenceName, Data: program}}}, ignored, nil
+	return &artifact.Artifact{Manifest: m, Files: []artifact.File{{Name: artifact.ProgramName, Data: program}}}, ignored, nil
 }
 
 // wholeManifest describes the program of one rank: states in one piece, no copies, and no function or scalar that is about ranks.
 func wholeManifest(m artifact.Manifest) artifact.Manifest {
 	w := m
-	w.Mesh = nil
+	w.Target, w.Mesh = "ref", nil
 	w.States = m.Own()
 	copies := len(w.States) < len(m.States)
 	for i := range w.States {

@@ -256,3 +256,37 @@ func evaluated(t *testing.T, p *emulated) map[string]runtime.Array {
 	}
 	return all
 }
+
+// Ranks that give each other updated pieces of parameters round what they were given: the functions of each rank, as they are before
+// they are cut into kernels, do together what one rank does without copies.
+func TestCopiesOnRanks(t *testing.T) {
+	for _, x := range []struct {
+		sharding driver.Sharding
+		dp, cp   int
+	}{
+		{driver.Sharding{Mesh: "dp"}, 2, 1},
+		{driver.Sharding{Mesh: "dp=2", Zero: 1}, 2, 1},
+		{driver.Sharding{Mesh: "dp=1,cp=2", Zero: 1}, 1, 2},
+	} {
+		t.Run(fmt.Sprint(x.sharding.Mesh, " ", x.sharding.Zero), func(t *testing.T) {
+			t.Parallel()
+			set := map[string]float64{"V": 24, "T": 8, "L": 1, "H": 2, "C": 16, "B": 1, "S": 8}
+			r, err := driver.Compile("gpt2.blu", example(t, "gpt2.blu"), driver.Options{Target: "cuda", Precision: "bf16", Set: set, Sharding: x.sharding})
+			require.NoError(t, err)
+			text, ok := r.Artifact.File(artifact.ReferenceName)
+			require.True(t, ok)
+			a := &artifact.Artifact{Manifest: r.Artifact.Manifest, Files: []artifact.File{{Name: artifact.ProgramName, Data: text}, {Name: artifact.ReferenceName, Data: text}}}
+			a.Manifest.Target = "ref"
+			rows, err := verify.Mesh(context.Background(), a, "ref", x.dp, x.cp, runtime.Options{}, 5e-2, 1)
+			require.NoError(t, err)
+			copies := 0
+			for _, row := range rows {
+				require.False(t, row.Off(), "%+v", row)
+				if strings.HasPrefix(row.Name, "bf16/") {
+					copies++
+				}
+			}
+			require.Equal(t, 5, copies)
+		})
+	}
+}
