@@ -46,7 +46,7 @@ func splits(tilings []Gemm, d Device) (all [][]Gemm) {
 			least = ceil(t.K, longest)
 		}
 		for t.SplitK = least; t.SplitK <= max(mostParts, least); t.SplitK++ {
-			if g := t.withRoom(); g.Check(d) == nil {
+			if g := t.withRoom(); g.Check(d) == nil && !g.spills() {
 				fit = append(fit, g)
 			}
 		}
@@ -110,7 +110,8 @@ func moreTilings(g Gemm, d Device) []Gemm {
 		return []Gemm{g.onWGMMA(64, 192, 3, true)}
 	case planes == 1:
 		return []Gemm{g.onWGMMA(128, 128, 6, false), g.onWGMMA(128, 192, 4, false), g.onWGMMA(256, 128, 4, false), g.onWGMMA(256, 192, 3, false),
-			g.onWGMMA(64, 128, 8, true), g.onWGMMA(64, 192, 5, true), g.onWGMMA(64, 256, 4, true)}
+			g.onWGMMA(64, 128, 8, true), g.onWGMMA(64, 192, 5, true), g.onWGMMA(64, 256, 4, true),
+			g.onWGMMA(128, 128, 6, true).by(4), g.onWGMMA(192, 192, 4, false).by(3), g.onWGMMA(192, 128, 5, false).by(3)}
 	}
 	return nil
 }
@@ -131,6 +132,17 @@ func (g Gemm) onWGMMA(bm, bn, stages int, pingpong bool) Gemm {
 	g.Unit, g.BM, g.BN, g.BK, g.Stages = WGMMA, bm, bn, rowBytes/size, stages
 	g.Consumers, g.Cluster, g.Pingpong = 2, 1, pingpong
 	return g
+}
+
+// by has so many consumers.
+func (g Gemm) by(consumers int) Gemm {
+	g.Consumers = consumers
+	return g
+}
+
+// spills reports whether ptxas spills in the epilogue: sums of columns need registers beside the accumulators.
+func (g Gemm) spills() bool {
+	return g.Unit == WGMMA && g.Epilogue.Sums && (g.rowsPerConsumer() > 128 || g.Consumers == 3 && g.BN > 128 || g.Consumers == 4 && g.Epilogue.Reads > 1)
 }
 
 // withRoom has a stage less if there isn't room for half of what the epilogue reads of a tile.

@@ -281,6 +281,9 @@ func (e *emulated) reference(tolerance float64) (want, slack map[string][]float6
 	if o.SumColumns {
 		names = append(names, "sums")
 	}
+	if o.GeluBeside {
+		names = append(names, "gelu")
+	}
 	want, slack = map[string][]float64{}, map[string][]float64{}
 	for _, name := range names {
 		_, n := e.result(name)
@@ -314,6 +317,10 @@ func (e *emulated) reference(tolerance float64) (want, slack map[string][]float6
 			slope := geluSlopeValue(e.inputs["saved"][i])
 			off = off*1.2 + 4e-6*math.Abs(x)
 			x *= slope
+			if o.GeluBeside {
+				want["gelu"][i] = geluValue(e.inputs["saved"][i])
+				slack["gelu"][i] = 4e-6
+			}
 		}
 		if o.Residual {
 			x += e.inputs["residual"][i]
@@ -429,6 +436,14 @@ var (
 	halfOptions     = Options{Out: ir.F16, Gelu: true, Residual: true}
 )
 
+// ofLong is an epilogue whose float32 results are stored as those of a long K are.
+func ofLong(o Options) Epilogue {
+	e := Standard(o)
+	results := e.Results
+	e.Results = func(n, _ int) []Read { return results(n, shortest) }
+	return e
+}
+
 // products is every template in every layout and precision it has, with every epilogue, at sizes that its tiles divide and
 // at odd ones, and with fewer k than one stage is deep.
 func products() []product {
@@ -437,7 +452,7 @@ func products() []product {
 	tolerances := map[Precision]float64{FP32Strict: 1e-6, TF32: 4e-6, BF16: 2e-6, FP16x3: 1e-6, BF16x6: 1e-6}
 	add := func(g Gemm, layout string, o Options, m, n, k int) {
 		p := product{g: with(g, layout, m, n, k), o: o, tolerance: tolerances[g.Precision]}
-		p.g.Epilogue = Standard(o)
+		p.g.Epilogue = ofLong(o)
 		p.name = p.g.Name() + "_" + layout
 		if g.Unit != WGMMA {
 			p.name += "_" + g.Target
@@ -471,7 +486,7 @@ func products() []product {
 			add(g, layout, halfOptions, 1, 17, 8)
 			if layout == "nt" { // rows that the copy engine can store
 				add(g, layout, Options{Out: ir.BF16, Bias: true, Gelu: true, Keep: true}, 2*g.BM+70, g.BN+8, 2*g.BK)
-				add(g, layout, Options{Out: ir.BF16, GeluGrad: true, SumColumns: true}, 2*g.BM+70, g.BN+8, g.BK)
+				add(g, layout, Options{Out: ir.BF16, GeluGrad: true, GeluBeside: true, SumColumns: true}, 2*g.BM+70, g.BN+8, g.BK)
 				add(g, layout, halfOptions, 4*g.BM+70, 2*g.BN, g.BK)
 			}
 		}
@@ -564,12 +579,15 @@ func TestCopyEmulated(t *testing.T) {
 // wgmmaTemplates is the shapes of the Hopper kernels.
 func wgmmaTemplates() []Gemm {
 	var all []Gemm
-	wgmma := func(p Precision, bm, bn, stages, cluster, split int, pingpong bool) {
-		g := Gemm{Precision: p, Unit: WGMMA, Target: ptx.SM90A, BM: bm, BN: bn, BK: 64, Stages: stages, Consumers: 2, Cluster: cluster, SplitK: split, Pingpong: pingpong}
+	by := func(consumers int, p Precision, bm, bn, stages, cluster, split int, pingpong bool) {
+		g := Gemm{Precision: p, Unit: WGMMA, Target: ptx.SM90A, BM: bm, BN: bn, BK: 64, Stages: stages, Consumers: consumers, Cluster: cluster, SplitK: split, Pingpong: pingpong}
 		if p == TF32 {
 			g.BK = 32
 		}
 		all = append(all, g)
+	}
+	wgmma := func(p Precision, bm, bn, stages, cluster, split int, pingpong bool) {
+		by(2, p, bm, bn, stages, cluster, split, pingpong)
 	}
 	wgmma(BF16, 128, 128, 3, 1, 1, true)
 	wgmma(BF16, 128, 128, 2, 2, 1, false)
@@ -586,6 +604,13 @@ func wgmmaTemplates() []Gemm {
 	wgmma(FP16x3, 64, 192, 2, 1, 1, true)
 	wgmma(FP16x3, 128, 192, 2, 2, 1, false)
 	wgmma(BF16x6, 128, 128, 2, 1, 1, false)
+	by(4, BF16, 128, 128, 3, 1, 1, true)
+	by(4, BF16, 128, 64, 2, 2, 1, true)
+	by(4, BF16, 128, 128, 3, 1, 2, true)
+	by(4, TF32, 128, 128, 3, 1, 1, true)
+	by(3, BF16, 192, 192, 2, 1, 1, false)
+	by(3, BF16, 192, 192, 2, 1, 2, false)
+	by(3, TF32, 192, 128, 2, 1, 1, false)
 	return all
 }
 

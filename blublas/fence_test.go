@@ -31,7 +31,7 @@ func TestReadsBeforeCopies(t *testing.T) {
 			t.Parallel()
 			g := Gemm{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 64, BK: 64, Stages: 2, Consumers: 2, Cluster: 1, SplitK: 1, Pingpong: c.pingpong}
 			g = with(g, "nt", 540, 64, 72)
-			if g.Epilogue = Standard(c.o); c.rows {
+			if g.Epilogue = ofLong(c.o); c.rows {
 				g.Epilogue.Results = nil
 			}
 			plan := g.planWGMMA()
@@ -99,7 +99,7 @@ func TestRingOfOneSlot(t *testing.T) {
 			for stages := 2; stages <= 9; stages++ {
 				g := Gemm{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: bn, BK: 64, Stages: stages, Consumers: 2, Cluster: 1, SplitK: 1}
 				g = with(g, "nt", 200, 256, 72)
-				if g.Epilogue = Standard(o); g.Check(one) != nil {
+				if g.Epilogue = ofLong(o); g.Check(one) != nil {
 					continue
 				}
 				start, others := stages*(g.BM+bn)*g.BK*2, 8*(2*stages+3)

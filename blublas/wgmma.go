@@ -29,17 +29,34 @@ type wgmma struct {
 	mapsA, mapsB, scales, epilogue []*ir.Value
 	base                           *ir.Value // shared memory
 	warp, lane                     *ir.Value
+	consumer                       *ir.Value // this one's number
+	member                         *ir.Value // its number in its team; nil: it is a team by itself
 	rank                           *ir.Value // in the cluster; nil without one
 	first, stride                  *ir.Value // this cluster's first tile, and the distance to the next
 	end                            *ir.Value // the number of tiles, or 0
 	refuge                         *refuge   // nil: none
 }
 
-func (g Gemm) rowsPerConsumer() int {
+// team is how many consumers share a tile: all, or half of them where two teams take turns.
+func (g Gemm) team() int {
 	if g.Pingpong {
-		return g.BM
+		return g.Consumers / 2
 	}
-	return g.BM / g.Consumers
+	return g.Consumers
+}
+
+func (g Gemm) rowsPerConsumer() int { return g.BM / g.team() }
+
+// storesInTurn reports whether teams store in turn, and share what results are staged in. Consumers that are a team by themselves don't: their
+// epilogue may take longer than the other's products, and has to run beside the other's then.
+func (g Gemm) storesInTurn() bool { return g.Pingpong && g.team() > 1 }
+
+// stagers is how many consumers have a place of their own to stage results in.
+func (g Gemm) stagers() int {
+	if g.storesInTurn() {
+		return g.team()
+	}
+	return g.Consumers
 }
 
 // plan lays out shared memory and counts tiles.
@@ -61,7 +78,7 @@ func (w *wgmma) planEpilogue(stages, barriers int) {
 	if w.fragments, w.fetching = w.planOwnLayout(stages, barriers); w.fragments != nil {
 		w.barriers = w.fragments.end
 	} else {
-		staging := 4 * w.Consumers * w.staged().bytes()
+		staging := 4 * w.stagers() * w.staged().bytes()
 		w.staging = stages
 		if w.fetching = w.planFetching(w.sources(), w.staged().columns, stages, staging+barriers); w.fetching != nil {
 			w.staging = w.fetching.end
@@ -75,16 +92,27 @@ func (w *wgmma) planEpilogue(stages, barriers int) {
 }
 
 func (w *wgmma) sharedBytes() int {
-	if f := w.fetching; f != nil {
-		return f.turn(2)
+	if w.turnsAtStoring() {
+		return w.storing(2)
 	}
-	return w.verdict() + 8
+	return w.storing(0)
 }
 
 func (w *wgmma) full(stage int) int  { return w.barriers + 8*stage }
 func (w *wgmma) empty(stage int) int { return w.barriers + 8*(w.Stages+stage) }
 func (w *wgmma) turn(c int) int      { return w.barriers + 8*(2*w.Stages+c) }
 func (w *wgmma) verdict() int        { return w.barriers + 8*(2*w.Stages+2) } // whether a flag is set
+
+// turnsAtStoring reports whether teams have turns at storing too: where they share what is staged, and where they read slots of one ring.
+func (w *wgmma) turnsAtStoring() bool { return w.storesInTurn() || w.Pingpong && w.fetching != nil }
+
+// storing is where a team's turn at storing is.
+func (w *wgmma) storing(team int) int {
+	if f := w.fetching; f != nil {
+		return f.behind() + 8*team
+	}
+	return w.verdict() + 8*(1+team)
+}
 
 func (g Gemm) buildWGMMA(at *ir.Builder, d Device) *Kernel {
 	w := g.planWGMMA()
@@ -98,7 +126,7 @@ func (g Gemm) buildWGMMA(at *ir.Builder, d Device) *Kernel {
 	producer := w.b.Compare("lo", w.warp, w.b.I32(4))
 	w.b.If(producer, true, w.produce, func() {
 		w.consume()
-		if w.fragments != nil {
+		if w.fragments != nil && !w.storesInTurn() {
 			w.fragments.drain(w)
 		}
 		if w.refuge != nil {
@@ -165,11 +193,7 @@ func (w *wgmma) parameters(k *Kernel, c *ir.Context) []ir.Type {
 			k.Params[len(k.Params)-1].Offset = r.Offset
 		}
 	}
-	e := w.Epilogue
-	if w.SplitK > 1 {
-		e = partials
-	}
-	for _, name := range w.params(e) {
+	for _, name := range w.params(w.stored()) {
 		add(name, nil)
 	}
 	return types
@@ -220,8 +244,8 @@ func (w *wgmma) prologue(grid int) {
 			b.Do(ptx.BarrierInit, []*ir.Value{w.base}, "offset", w.full(s), "count", 1)
 			b.Do(ptx.BarrierInit, []*ir.Value{w.base}, "offset", w.empty(s), "count", w.releases())
 		}
-		for c := range 2 {
-			b.Do(ptx.BarrierInit, []*ir.Value{w.base}, "offset", w.turn(c), "count", 4)
+		if w.Pingpong {
+			w.initializeTurns()
 		}
 		if w.fetching != nil {
 			w.fetching.initialize(w)
@@ -239,23 +263,31 @@ func (w *wgmma) prologue(grid int) {
 	}
 }
 
-// releases is how many warps must be done with a stage before it is filled again: those of this block, and of all blocks
-// of the cluster, since each block writes a part of B for all.
-func (w *wgmma) releases() int {
-	if w.Pingpong {
-		return 4 * w.Cluster
+// initializeTurns makes the barriers of teams that take turns: the other's warps arrive.
+func (w *wgmma) initializeTurns() {
+	b := w.b
+	for c := range 2 {
+		b.Do(ptx.BarrierInit, []*ir.Value{w.base}, "offset", w.turn(c), "count", 4*w.team())
+		if w.turnsAtStoring() {
+			b.Do(ptx.BarrierInit, []*ir.Value{w.base}, "offset", w.storing(c), "count", 4*w.team())
+		}
 	}
-	return 4 * w.Consumers * w.Cluster
 }
 
-// registers is what each thread of a producer and of a consumer has, where three or four warpgroups share the file; 0, 0
-// where they needn't.
-func (w *wgmma) registers() (producer, consumer int) {
-	switch w.Consumers {
+// releases is how many warps must be done with a stage before it is filled again: those of this block, and of all blocks
+// of the cluster, since each block writes a part of B for all.
+func (w *wgmma) releases() int { return 4 * w.team() * w.Cluster }
+
+// registers is what each thread of a producer and of a consumer has, where three or more warpgroups share the file; 0, 0
+// where they needn't. Together they have what they had when they started: a block gets no more.
+func (g Gemm) registers() (producer, consumer int) {
+	switch g.Consumers {
 	case 2:
 		return 24, 240
 	case 3:
 		return 32, 160
+	case 4:
+		return 24, 112
 	}
 	return 0, 0
 }
@@ -374,54 +406,72 @@ func (w *wgmma) consume() {
 	if _, n := w.registers(); n > 0 {
 		b.Do(ptx.SetMaxRegisters, nil, "count", n, "inc", true)
 	}
-	consumer := b.AddI(b.DivI(w.warp, 4), -1)
+	w.consumer = b.AddI(b.DivI(w.warp, 4), -1)
 	if w.Pingpong {
-		w.takeTurns(consumer)
+		w.takeTurns()
 		return
 	}
-	row := b.MulI(consumer, w.rowsPerConsumer())
+	w.member = w.consumer
+	row := b.MulI(w.member, w.rowsPerConsumer())
 	ring := []*ir.Value{b.I32(0), b.I32(0)}
 	if w.fetching != nil {
 		ring = append(ring, b.I32(0), b.I32(0))
 	}
 	b.For(w.first, w.end, w.stride, true, ring, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 		at := w.locate(number)
-		acc, stage, parity := w.multiply(at, row, ring[0], ring[1])
+		acc, stage, parity := w.multiply(at, row, ring[0], ring[1], func() {})
 		if w.fetching == nil {
-			w.storeTile(at, row, consumer, acc, nil)
+			w.storeTile(at, row, acc, nil)
 			return []*ir.Value{stage, parity}
 		}
-		near := w.fetching.reader(w, ring[2], ring[3], consumer)
-		w.storeTile(at, row, consumer, acc, near)
+		near := w.fetching.reader(w, ring[2], ring[3])
+		w.storeTile(at, row, acc, near)
 		return []*ir.Value{stage, parity, near.slot, near.parity}
 	})
 }
 
-// takeTurns is a consumer that shares no tiles. Consumer 1 starts at the second tile, whose stages come after the first tile's.
-func (w *wgmma) takeTurns(consumer *ir.Value) {
+// takeTurns is a consumer of one of two teams. Team 1 starts at the second tile, whose stages come after the first tile's.
+func (w *wgmma) takeTurns() {
 	b := w.b
-	second := b.Compare("eq", consumer, b.I32(1))
+	team, row := w.consumer, b.I32(0)
+	if n := w.team(); n > 1 {
+		team = b.DivI(w.consumer, n)
+		w.member = b.Sub(w.consumer, b.MulI(team, n))
+		row = b.MulI(w.member, w.rowsPerConsumer())
+	}
+	second := b.Compare("eq", team, b.I32(1))
 	stage, parity := w.next(b.I32(0), b.I32(0), w.steps)
-	ring := []*ir.Value{b.Select(second, stage, b.I32(0)), b.Select(second, parity, b.I32(0)), b.Binary(ptx.Xor, consumer, b.I32(1))}
+	ring := []*ir.Value{b.Select(second, stage, b.I32(0)), b.Select(second, parity, b.I32(0)), b.Binary(ptx.Xor, team, b.I32(1))}
 	if f := w.fetching; f != nil {
 		slot, parity := f.next(b, b.I32(0), b.I32(0), f.steps)
 		ring = append(ring, b.Select(second, slot, b.I32(0)), b.Select(second, parity, b.I32(0)))
 	}
 	first := b.Add(w.first, b.Select(second, w.stride, b.I32(0)))
-	mine, theirs := b.Add(w.base, b.MulI(consumer, 8)), b.Sub(b.AddI(w.base, 8), b.MulI(consumer, 8))
+	mine, theirs := b.Add(w.base, b.MulI(team, 8)), b.Sub(b.AddI(w.base, 8), b.MulI(team, 8))
 	b.For(first, w.end, b.Add(w.stride, w.stride), true, ring, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 		at := w.locate(number)
 		b.Do(ptx.BarrierWait, []*ir.Value{mine, ring[2]}, "offset", w.turn(0))
-		acc, stage, parity := w.multiply(at, b.I32(0), ring[0], ring[1])
 		leader := b.Compare("eq", w.lane, b.I32(0))
-		b.Do(ptx.BarrierArrive, []*ir.Value{theirs, leader}, "offset", w.turn(0))
-		var near *reader
-		if f := w.fetching; f != nil { // the other has found all of its slots filled: else phases would be mistaken
-			b.Do(ptx.BarrierWait, []*ir.Value{mine, ring[2]}, "offset", f.turn(0))
-			near = f.reader(w, ring[3], ring[4], nil)
-			near.filled = func() { b.Do(ptx.BarrierArrive, []*ir.Value{theirs, leader}, "offset", f.turn(0)) }
+		pass := func(turn int) func() {
+			return func() { b.Do(ptx.BarrierArrive, []*ir.Value{theirs, leader}, "offset", turn) }
 		}
-		w.storeTile(at, b.I32(0), consumer, acc, near)
+		acc, stage, parity := w.multiply(at, row, ring[0], ring[1], pass(w.turn(0)))
+		stored := pass(w.storing(0))
+		if w.turnsAtStoring() {
+			b.Do(ptx.BarrierWait, []*ir.Value{mine, ring[2]}, "offset", w.storing(0))
+		}
+		var near *reader
+		if f := w.fetching; f != nil {
+			near = f.reader(w, ring[3], ring[4])
+			if !w.storesInTurn() { // the others may store when all slots of this tile have been found filled: else phases would be mistaken
+				near.filled = stored
+			}
+		}
+		w.storeTile(at, row, acc, near)
+		if w.storesInTurn() {
+			w.leaveStaging()
+			stored()
+		}
 		stage, parity = w.next(stage, parity, w.steps)
 		ring = []*ir.Value{stage, parity, b.Binary(ptx.Xor, ring[2], b.I32(1))}
 		if near != nil {
@@ -432,10 +482,40 @@ func (w *wgmma) takeTurns(consumer *ir.Value) {
 	})
 }
 
-// multiply contracts a tile: one accumulator for each 64 rows of this consumer.
-func (w *wgmma) multiply(at place, row, stage, parity *ir.Value) (acc []*ir.Value, s, p *ir.Value) {
+// leaveStaging waits until what this warp staged has been read.
+func (w *wgmma) leaveStaging() {
+	if w.fragments != nil {
+		w.fragments.drain(w)
+		return
+	}
+	w.b.Do(ptx.WarpSync, nil)
+}
+
+// stager is the number of this consumer among those that have places of their own to stage results in.
+func (w *wgmma) stager() *ir.Value {
+	if w.storesInTurn() {
+		return w.member
+	}
+	return w.consumer
+}
+
+// staging is the number of this warp among those that have such places.
+func (w *wgmma) stagingWarp() *ir.Value {
+	b := w.b
+	if w.storesInTurn() {
+		return b.RemI(b.AddI(w.warp, -4), 4*w.team())
+	}
+	return b.AddI(w.warp, -4)
+}
+
+// multiply contracts a tile: one accumulator for each 64 rows of this consumer. pass lets the other team multiply. Teams of several do so when
+// the last products have begun, so that the tensor cores go on without a pause; consumers that are a team by themselves when they are complete,
+// for that is what was measured.
+func (w *wgmma) multiply(at place, row, stage, parity *ir.Value, pass func()) (acc []*ir.Value, s, p *ir.Value) {
 	if w.planes > 1 {
-		return w.multiplyPlanes(at, row, stage, parity)
+		acc, s, p = w.multiplyPlanes(at, row, stage, parity)
+		pass()
+		return acc, s, p
 	}
 	b := w.b
 	blocks := w.rowsPerConsumer() / 64
@@ -464,8 +544,15 @@ func (w *wgmma) multiply(at place, row, stage, parity *ir.Value) (acc []*ir.Valu
 		after, parity := w.next(stage, parity, 1)
 		return append([]*ir.Value{after, parity, stage}, acc...)
 	})
+	early := w.team() > 1
+	if early {
+		pass()
+	}
 	acc = b.Do(ptx.WGMMAWait, out[3:], "pending", 0).Results()
 	w.release(out[2], b.True())
+	if !early {
+		pass()
+	}
 	return acc, out[0], out[1]
 }
 

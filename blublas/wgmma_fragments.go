@@ -51,18 +51,24 @@ func (g Gemm) planOwnLayout(start, others int) (*fragments, *fetching) {
 // planFragments lays out boxes and sums from a place in shared memory on; nil where the epilogue, or the kernel, isn't for it.
 func (g Gemm) planFragments(start, sets int) *fragments {
 	e := g.Epilogue
-	if _, planes := g.elem(); planes > 1 || e.Results == nil || g.SplitK > 1 || len(g.Batch) > 0 {
+	_, planes := g.elem()
+	switch {
+	case planes > 1 || len(g.Batch) > 0:
+		return nil
+	case g.SplitK > 1:
+		return g.partsInFragments(start)
+	case e.Results == nil:
 		return nil
 	}
-	results := e.Results(g.N)
-	if len(results) == 0 {
-		return nil
-	}
+	results := e.Results(g.N, g.K)
 	f := &fragments{columns: rowBytes / 4, sets: sets, start: start}
 	for _, r := range results {
 		if r.Col < 4 {
 			f.results = append(f.results, r)
 		}
+	}
+	if len(results) == 0 {
+		return nil
 	}
 	vectors := false
 	for _, r := range slices.Concat(f.results, g.read()) {
@@ -77,12 +83,20 @@ func (g Gemm) planFragments(start, sets int) *fragments {
 	if len(f.results) > 1 || e.Sums || g.rowsPerConsumer()/64*(g.BN/f.columns)%sets != 0 {
 		f.sets = 1 // room for more than one result, or for sums; or the next tile's first chunk would come to the same set as this one's last
 	}
-	f.sums = start + 4*g.Consumers*f.warp()
+	f.sums = start + 4*g.stagers()*f.warp()
 	f.end = f.sums
 	if e.Sums {
-		f.end += g.Consumers * g.rowsPerConsumer() / 64 * 4 * g.BN * 4
+		f.end += g.stagers() * g.rowsPerConsumer() / 64 * 4 * g.BN * 4
 	}
 	return f
+}
+
+// partsInFragments plans how parts of K are stored where what three consumers would stage takes the place of a stage.
+func (g Gemm) partsInFragments(start int) *fragments {
+	if g.Consumers < 3 || g.storesInTurn() || g.N%2 != 0 {
+		return nil
+	}
+	return &fragments{columns: rowBytes / 4, sets: 1, start: start, sums: start, end: start}
 }
 
 // warp is the bytes of a warp's boxes.
@@ -90,14 +104,20 @@ func (f *fragments) warp() int { return f.sets * len(f.results) * stagedBox }
 
 // read lists what the epilogue reads that the copy engine can bring.
 func (g Gemm) read() []Read {
-	if g.Epilogue.Sources == nil {
+	if g.Epilogue.Sources == nil || g.SplitK > 1 {
 		return nil
 	}
 	return g.Epilogue.Sources(g.N)
 }
 
-// many reports whether accumulators leave few registers for anything else: those of more than 128 x 128 results.
-func (g Gemm) many() bool { return g.rowsPerConsumer()*g.BN > 128*128 }
+// many reports whether accumulators leave few registers for anything else: less than those of 128 x 128 results do where there are 240.
+func (g Gemm) many() bool {
+	_, registers := g.registers()
+	if registers == 0 {
+		registers = 240
+	}
+	return registers-g.rowsPerConsumer()*g.BN/128 < 112
+}
 
 // lanes is where a lane's elements are, from the start of a warp's rows in a box on, of columns 0 to 7, or 0 to 15 for matrices. Those of later
 // columns are there exclusive-ored with the columns' distance in bytes, for only their 16-byte columns differ.
@@ -126,13 +146,13 @@ type chunk struct {
 
 // store hands a tile's results to the epilogue, a chunk at a time, and has the copy engine store what it puts together. What a chunk reads is
 // brought to registers before the chunk before it is worked on; after it, where registers are few.
-func (f *fragments) store(w *wgmma, at place, row, consumer *ir.Value, acc []*ir.Value, near *reader) {
+func (f *fragments) store(w *wgmma, at place, row *ir.Value, acc []*ir.Value, near *reader) {
 	b := w.b
 	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
-	mine := b.Add(b.AddI(w.base, f.start), b.MulI(b.AddI(w.warp, -4), f.warp()))
+	mine := b.Add(b.AddI(w.base, f.start), b.MulI(w.stagingWarp(), f.warp()))
 	lanes, leader := w.lanes(), b.Compare("eq", w.lane, b.I32(0))
 	chunks := f.chunks(w, at, b.Add(b.Add(at.row, row), b.MulI(inGroup, 16)), acc)
-	sums := f.exchange(w, consumer, inGroup)
+	sums := f.exchange(w, inGroup)
 	fetch := func(i int) {
 		if i == len(chunks) {
 			return
@@ -140,7 +160,7 @@ func (f *fragments) store(w *wgmma, at place, row, consumer *ir.Value, acc []*ir
 		if near != nil {
 			chunks[i].near = near.inFragments(lanes, chunks[i].col)
 		}
-		w.Epilogue.fetch(chunks[i].pts)
+		w.stored().fetch(chunks[i].pts)
 	}
 	few := w.many() || w.Epilogue.Reads > 1
 	fetch(0)
@@ -149,7 +169,7 @@ func (f *fragments) store(w *wgmma, at place, row, consumer *ir.Value, acc []*ir
 			fetch(i + 1)
 		}
 		boxes := b.AddI(mine, i%f.sets*len(f.results)*stagedBox)
-		if len(f.results) > 0 {
+		if len(f.results) > 0 && (i >= f.sets || !w.storesInTurn()) { // teams that store in turn find all boxes free
 			b.Do(ptx.TMAWait, nil, "pending", f.sets-1, "read", true)
 			b.Do(ptx.WarpSync, nil) // what was in these boxes has been stored
 		}
@@ -218,7 +238,7 @@ func (f *fragments) apply(w *wgmma, c chunk, lanes lanes, boxes *ir.Value) {
 	}
 	for i, pt := range c.pts {
 		at := pt.dCol/2 + pt.dRow/4
-		w.Epilogue.Apply(pt, []*ir.Value{b.Extract(c.acc, at), b.Extract(c.acc, at+1)})
+		w.stored().Apply(pt, []*ir.Value{b.Extract(c.acc, at), b.Extract(c.acc, at+1)})
 		if i%4 < 3 {
 			continue
 		}

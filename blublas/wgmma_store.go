@@ -29,20 +29,20 @@ func (g Gemm) staged() staging {
 }
 
 // storeTile hands a tile's results to the epilogue.
-func (w *wgmma) storeTile(at place, row, consumer *ir.Value, acc []*ir.Value, near *reader) {
+func (w *wgmma) storeTile(at place, row *ir.Value, acc []*ir.Value, near *reader) {
 	if w.fragments != nil {
-		w.fragments.store(w, at, row, consumer, acc, near)
+		w.fragments.store(w, at, row, acc, near)
 		return
 	}
-	w.store(at, row, consumer, acc, near)
+	w.store(at, row, acc, near)
 }
 
 // store takes the results from the accumulators' layout to whole rows through shared memory, a warp's 16 rows and some
 // columns at a time, and hands them to the epilogue, which reads its sources through `near` where that isn't nil.
-func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value, near *reader) {
+func (w *wgmma) store(at place, row *ir.Value, acc []*ir.Value, near *reader) {
 	b := w.b
 	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
-	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(w.warp, -4), w.staged().bytes()))
+	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(w.stagingWarp(), w.staged().bytes()))
 	laneRow, laneCol := w.lanePoint()
 	write, read := w.stagingWrites(mine), w.stagingReads(mine, laneRow, laneCol)
 	for m, v := range acc {
@@ -52,7 +52,7 @@ func (w *wgmma) store(at place, row, consumer *ir.Value, acc []*ir.Value, near *
 			w.storeChunk(p, near, c, func() { w.stage(write, v, c) }, read)
 		}
 		if w.Epilogue.Sums && w.SplitK == 1 {
-			w.finishSums(p, consumer, inGroup, mine, b.DivI(b.AddI(b.Add(at.row, row), 64*m), 64), at.col)
+			w.finishSums(p, inGroup, mine, b.DivI(b.AddI(b.Add(at.row, row), 64*m), 64), at.col)
 		}
 	}
 }
@@ -69,10 +69,7 @@ func (w *wgmma) lanePoint() (row, col *ir.Value) {
 // storeChunk hands what a warp stages at once, from column c on, to the epilogue.
 func (w *wgmma) storeChunk(p *part, near *reader, c int, stage func(), read func(dRow int) *ir.Value) {
 	b := w.b
-	e := w.Epilogue
-	if w.SplitK > 1 {
-		e = partials
-	}
+	e := w.stored()
 	pts := w.points(p, c, w.perRow())
 	ahead := w.ahead(e)
 	fetch := func(from int) {
@@ -203,9 +200,9 @@ func (g Gemm) SumRows() int { return 64 }
 
 // finishSums adds up the columns of a consumer's 64 rows in a fixed order and stores them: each warp stages its sums, then
 // each thread adds up some columns.
-func (w *wgmma) finishSums(p *part, consumer, inGroup, mine, block, col *ir.Value) {
+func (w *wgmma) finishSums(p *part, inGroup, mine, block, col *ir.Value) {
 	b := w.b
-	id := b.AddI(consumer, 1)
+	id := b.AddI(w.consumer, 1)
 	thread := b.Add(b.MulI(inGroup, 32), w.lane)
 	first := b.Add(b.Sub(mine, b.MulI(inGroup, w.staged().bytes())), b.MulI(thread, 4))
 	inRows := b.Compare("lo", b.MulI(block, 64), b.I32(w.M))
@@ -259,6 +256,14 @@ func (w *wgmma) sumWarp(p *part, param int, mine *ir.Value) bool {
 		b.Store(at, b.Vector(sums...), ptx.Access{Space: "shared", Offset: 4 * c, If: b.Compare("lo", w.lane, b.I32(w.perRow()))})
 	}
 	return any
+}
+
+// stored is the epilogue of what this kernel stores.
+func (g Gemm) stored() Epilogue {
+	if g.SplitK > 1 {
+		return partials
+	}
+	return g.Epilogue
 }
 
 // partials is the epilogue of one part of K: its product goes to [SplitK, M, N].

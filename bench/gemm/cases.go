@@ -39,6 +39,7 @@ func shapes() []shape {
 		shape{"fused fc forward", nt, tokens, 3072, 768, blublas.Options{Bias: true, Gelu: true, Keep: true}},
 		shape{"fused out forward", nt, tokens, 768, 3072, blublas.Options{Bias: true, Residual: true}},
 		shape{"fused out input", nn, tokens, 3072, 768, blublas.Options{GeluGrad: true, SumColumns: true}},
+		shape{"fused out input beside", nn, tokens, 3072, 768, blublas.Options{GeluGrad: true, GeluBeside: true, SumColumns: true}},
 		shape{"fused fc weight", tn, 3072, 768, tokens, blublas.Options{Accumulate: true}},
 		shape{name: "chunk forward", layout: nt, m: 2048, n: 50304, k: 768},
 		shape{"fused chunk weight", tn, 50304, 768, 2048, blublas.Options{Accumulate: true}})

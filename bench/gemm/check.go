@@ -317,7 +317,7 @@ func decode(raw []byte, elem ir.FloatKind) []float64 {
 func (s *surroundings) reference(x []float64) map[string][]float64 {
 	want := map[string][]float64{}
 	n := s.g.N
-	out, kept := make([]float64, len(x)), make([]float64, len(x))
+	out, kept, beside := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
 	sums := make([]float64, s.bytes("sums")/4)
 	for i, v := range x {
 		if s.o.Scale != 0 {
@@ -331,7 +331,9 @@ func (s *surroundings) reference(x []float64) map[string][]float64 {
 			v = gelu(v)
 		}
 		if s.o.GeluGrad {
-			v *= geluSlope(float64(s.inputs["saved"][i]))
+			u := float64(s.inputs["saved"][i])
+			v *= geluSlope(u)
+			beside[i] = gelu(u)
 		}
 		if s.o.Residual {
 			v += float64(s.inputs["residual"][i])
@@ -348,6 +350,9 @@ func (s *surroundings) reference(x []float64) map[string][]float64 {
 	}
 	if s.o.SumColumns {
 		want["sums"] = sums
+	}
+	if s.o.GeluBeside {
+		want["gelu"] = beside
 	}
 	return want
 }

@@ -328,14 +328,10 @@ func onlyUse(v *ir.Value) (only *ir.Use) {
 	return only
 }
 
-// shortest is the least K for which float32 results are stored from the accumulators' own layout: sectors of the cache at a time, where whole rows
-// are better if memory limits a product. Measured, a residual of 16384 x 768: K = 768 takes 59 us instead of 54, K = 3072 as long as by rows.
-const shortest = 2048
-
-// results lists what the epilogue writes, where the copy engine could store all of it and bring all matrices that are read; nil also where
-// that isn't the faster way.
-func (m *match) results(int) (results []blublas.Read) {
-	fit, halves := len(m.sums) <= 1, false
+// results lists what the epilogue writes, where the copy engine could store all of it and bring all matrices that are read, and whole rows
+// aren't better.
+func (m *match) results(_, k int) (results []blublas.Read) {
+	fit := len(m.sums) <= 1
 	for _, op := range m.ops {
 		v, ok := m.views[op]
 		switch {
@@ -344,10 +340,9 @@ func (m *match) results(int) (results []blublas.Read) {
 			fit = false
 		case op.Is(tile.Store):
 			results = append(results, v.read())
-			halves = halves || isHalf(v.elem)
 		}
 	}
-	if !fit || !halves && m.g.K < shortest {
+	if !fit || blublas.ByRows(results, k) {
 		return nil
 	}
 	return results

@@ -38,7 +38,6 @@ func Compile(kernel *ir.Op) (*Program, error) {
 	perSM := int(a.IntOr("blocks_per_sm", 1))
 	warps := (p.threads + 31) / 32
 	p.registers = min(65536/(perSM*warps*32)/8*8, 255)
-	p.pool = 65536 / perSM
 	p.granule, p.sharedGranule = granules(kernel)
 	c := &compiler{p: p, regs: map[*ir.Value]registers{}}
 	for _, v := range kernel.Body().Args() {

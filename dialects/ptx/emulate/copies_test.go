@@ -157,3 +157,19 @@ func TestLaunchErrors(t *testing.T) {
 	_, err := Compile(b.Kernel.Body().Last())
 	require.ErrorContains(t, err, "is no ptx.kernel")
 }
+
+// A block has no more registers than its threads were started with: 96 each where there are 640.
+func TestRegistersOfBlock(t *testing.T) {
+	for count, want := range map[int]string{112: "", 120: "waits for 768 registers"} {
+		_, err := launch(t, 640, 1, func(b *bench) {
+			b.If(b.Compare("lo", b.Do(ptx.Shuffle, []*ir.Value{b.tid, b.I32(0)}, "mode", "idx").Result(0), b.I32(128)), true,
+				func() { b.Do(ptx.SetMaxRegisters, nil, "count", 24) },
+				func() { b.Do(ptx.SetMaxRegisters, nil, "count", count, "inc", true) })
+		})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+	}
+}

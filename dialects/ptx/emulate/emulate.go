@@ -145,7 +145,6 @@ type Program struct {
 	granule       int // bytes of global memory that have a cell, the least that an access has
 	sharedGranule int
 	registers     int // a thread has when the kernel starts
-	pool          int // registers of a block
 }
 
 // Launch runs a kernel on a grid of blocks along x. Parameters are uint64 (a parameter's bits) or *TensorMap.

@@ -44,7 +44,7 @@ type block struct {
 	bars     [16]bar
 	barriers map[int]*mbarrier    // by address
 	products map[[2]int]*together // begun by some warps of a warpgroup
-	free     int                  // registers that no warp has
+	free     int                  // registers that warps have given back
 	remote   map[int32]remote     // what other blocks did to this one's shared memory, the last of each agent
 	last     *view                // what its threads had seen when they ended
 }
@@ -99,7 +99,7 @@ func newCluster(p *Program, m *Memory, number, grid int, values []uint64, maps [
 	c := &cluster{program: p, memory: m, number: number, grid: grid, maps: maps}
 	perBlock := (p.threads + 31) / 32
 	for rank := range p.clusterSize {
-		b := &block{cluster: c, rank: rank, shared: make([]byte, p.shared), written: make([]bool, p.shared), barriers: map[int]*mbarrier{}, products: map[[2]int]*together{}, remote: map[int32]remote{}, free: p.pool - p.registers*p.threads}
+		b := &block{cluster: c, rank: rank, shared: make([]byte, p.shared), written: make([]bool, p.shared), barriers: map[int]*mbarrier{}, products: map[[2]int]*together{}, remote: map[int32]remote{}}
 		b.cells = make([]cell, (p.shared+p.sharedGranule-1)/p.sharedGranule)
 		for i := range b.shared {
 			b.shared[i] = 0xff
