@@ -112,11 +112,7 @@ func (g Gemm) read() []Read {
 
 // many reports whether accumulators leave few registers for anything else: less than those of 128 x 128 results do where there are 240.
 func (g Gemm) many() bool {
-	_, registers := g.registers()
-	if registers == 0 {
-		registers = 240
-	}
-	return registers-g.rowsPerConsumer()*g.BN/128 < 112
+	return g.registersOfConsumer()-g.rowsPerConsumer()*g.BN/128 < 112
 }
 
 // lanes is where a lane's elements are, from the start of a warp's rows in a box on, of columns 0 to 7, or 0 to 15 for matrices. Those of later

@@ -98,12 +98,8 @@ func (w *wgmma) storeChunk(p *part, near *reader, c int, stage func(), read func
 // thread has to remember.
 func (w *wgmma) ahead(e Epilogue) int {
 	const others = 56
-	_, registers := w.registers()
-	if registers == 0 {
-		registers = 240
-	}
 	accumulators := w.rowsPerConsumer() * w.BN / 128
-	return max(1, min(8, (registers-others-accumulators)/(4*max(1, e.Reads))))
+	return max(1, min(8, (w.registersOfConsumer()-others-accumulators)/(4*max(1, e.Reads))))
 }
 
 // pointWidth is how many elements of a row the epilogue gets at a time.
