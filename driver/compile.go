@@ -217,7 +217,7 @@ func (o Options) Pipeline(p Phase) string {
 		recompute = fmt.Sprintf("budget=%d", o.Budget)
 	}
 	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$ARCH", o.Arch, "$ALIGN", fmt.Sprint(alignment(o.Target)), "$RECOMPUTE", recompute,
-		"$MESH", o.passOptions(), "$BUCKET", fmt.Sprint(cmp.Or(o.Bucket, bucketSize)),
+		"$MESH", o.passOptions(), "$BUCKET", fmt.Sprint(cmp.Or(o.Bucket, bucketSize)), "$INTENSITY", fmt.Sprint(intensity(o.Target, o.Precision)),
 		"$TUNING", o.tableName(), "$CANDIDATES", fmt.Sprint(o.Candidates)).Replace(text)
 }
 

@@ -21,7 +21,7 @@ var Phases = []Phase{
 	{Name: "train", Summary: "the functions of training, forward and backward, as pure programs with explicit state",
 		Passes: "train"},
 	{Name: "graph", Summary: "folded, deduplicated, precision chosen, recomputation chosen",
-		Passes: graphPasses, Sharded: "keep-whole,shard{$MESH}," + precisionPasses + ",narrow," + simplifyPasses + ",bucket{size=$BUCKET},overlap,copies"},
+		Passes: graphPasses, Sharded: "keep-whole,shard{$MESH}," + precisionPasses + ",narrow," + simplifyPasses + ",defer{bucket=$BUCKET intensity=$INTENSITY},bucket{size=$BUCKET},overlap,copies"},
 	{Name: "kernels", Summary: "operations grouped into kernels", Targets: []string{"cpu", "cuda"},
 		Passes: "keep-step,kernels{target=$TARGET},cse"},
 	{Name: "buffers", Summary: "values placed in memory: lifetimes, in-place, one static arena plan", Targets: []string{"cpu", "cuda"},
@@ -43,7 +43,7 @@ const (
 type Phase struct {
 	Name, Summary string
 	Targets       []string // those that have the phase; nil: all
-	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN, $RECOMPUTE, $MESH, $BUCKET, $TUNING and $CANDIDATES stand for options
+	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN, $RECOMPUTE, $MESH, $BUCKET, $INTENSITY, $TUNING and $CANDIDATES stand for options
 	Sharded       string   // what runs instead for a mesh of ranks, unless ""
 	Run           func(*compilation) error
 }

@@ -24,6 +24,25 @@ func shardProgram(s *State, op *ir.Op, o ShardOptions) error {
 	return shard.Run(s.Ctx, op, dtms.Mesh{DP: o.DP, CP: o.CP, Zero: o.Zero, Context: o.Context}, shard.Watch{Visit: s.Visit, Remark: s.Remark})
 }
 
+// DeferOptions are the options of the pass defer.
+type DeferOptions struct {
+	Bucket    Bytes   `help:"bytes of tensors that one call communicates at most; to begin one takes as long as to send half of them"`
+	Intensity float64 `help:"floating-point operations of products that take as long as to send a byte; 0: nothing is put off"`
+}
+
+// deferProducts puts off what the last sum over ranks doesn't depend on.
+func deferProducts(s *State, op *ir.Op, o DeferOptions) error {
+	if op.Name() != "builtin.module" {
+		return op.Errorf("defer works on a module, whose mesh it needs to know")
+	}
+	mesh, sharded, err := dtms.MeshOf(op)
+	if err != nil || !sharded || o.Intensity == 0 {
+		return err
+	}
+	overlap.Defer(op, mesh, overlap.Costs{Bucket: int64(o.Bucket), Intensity: o.Intensity}, s.Visit)
+	return nil
+}
+
 // BucketOptions are the options of the pass bucket.
 type BucketOptions struct {
 	Size Bytes `help:"bytes of tensors that one call communicates at most, unless it is a single tensor"`

@@ -71,13 +71,15 @@ func block(c *ir.Context, b *ir.Block, size int64, visit func(*ir.Op)) {
 		}
 		return 1
 	})
-	open, left := map[kind]*ir.Op{}, later(ops)
+	open, left := map[kind]*ir.Op{}, later(ops, size)
 	for _, op := range ops {
 		visit(op)
+		if alone(op, size) {
+			continue // before the bucket that is open, if more comes into it
+		}
 		k := kindOf(op)
-		left[k] -= bytes(op)
 		into := open[k]
-		if into == nil || bytes(into)+bytes(op) > limit(op, size, left[k]) || !joins(into, op) {
+		if into == nil || bytes(into)+bytes(op) > limit(op, size, left[op]) || !joins(into, op) {
 			open[k] = op
 			continue
 		}
@@ -85,18 +87,25 @@ func block(c *ir.Context, b *ir.Block, size int64, visit func(*ir.Op)) {
 	}
 }
 
-// later sums up the bytes of each kind. The last of a kind doesn't count: nothing is left to be done behind it, however small the
-// bucket before it is.
-func later(ops []*ir.Op) map[kind]int64 {
-	all, last := map[kind]int64{}, map[kind]int64{}
-	for _, op := range ops {
+// alone reports whether an operation is larger than any bucket.
+func alone(op *ir.Op, size int64) bool { return bytes(op) > most*size }
+
+// later is, for each operation, the bytes of its kind that come after it, up to the next that goes alone, which is not to wait for a large
+// bucket. The last of a kind doesn't count: nothing is left to be done behind it, however small the bucket before it is.
+func later(ops []*ir.Op, size int64) map[*ir.Op]int64 {
+	left, sum := map[*ir.Op]int64{}, map[kind]int64{}
+	for _, op := range slices.Backward(ops) {
 		k := kindOf(op)
-		all[k], last[k] = all[k]+bytes(op), bytes(op)
+		after, more := sum[k]
+		left[op] = after
+		switch {
+		case !more || alone(op, size):
+			sum[k] = 0
+		default:
+			sum[k] = after + bytes(op)
+		}
 	}
-	for k := range all {
-		all[k] -= last[k]
-	}
-	return all
+	return left
 }
 
 // most is how many times the size early buckets may be.

@@ -10,9 +10,9 @@ import (
 	"blutrain/ir"
 )
 
-// light reports whether an operation only brings a value into the form in which it is communicated or stored: a view, zeros
+// Light reports whether an operation only brings a value into the form in which it is communicated or stored: a view, zeros
 // behind it, a sum continued.
-func light(op *ir.Op) bool {
+func Light(op *ir.Op) bool {
 	return op.Has(ir.View) || op.Is(blu.Pad) || op.Is(blu.Accumulate)
 }
 
@@ -32,7 +32,7 @@ func Ready(op *ir.Op) *ir.Op {
 func Prepare(op *ir.Op) {
 	for i := range op.NumOperands() {
 		def := op.Operand(i).Op()
-		if def == nil || def.Block() != op.Block() || !light(def) {
+		if def == nil || def.Block() != op.Block() || !Light(def) {
 			continue
 		}
 		Prepare(def)
@@ -62,7 +62,7 @@ func FirstNeed(op *ir.Op) (need *ir.Op, settle []*ir.Op) {
 				user := topmost(u.Owner(), op.Block())
 				switch {
 				case seen[user] || user == op.Block().Last():
-				case light(user):
+				case Light(user):
 					seen[user] = true
 					settle = append(settle, user)
 					follow(user)

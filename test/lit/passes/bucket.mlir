@@ -31,6 +31,14 @@
 // GROWS:         = dtms.all_reduce %{{[^,]*}}, %{{[^,]*}} {group
 // GROWS-COUNT-3: = dtms.all_reduce %{{[^,]*}} {group
 
+// What is larger than any bucket goes alone, and doesn't end a bucket; those before it shrink towards it, so that it needn't wait for them.
+
+// GROWS-LABEL: func.func @table
+// GROWS:         = dtms.all_reduce %{{[^,]*}}, %{{[^,]*}} {group
+// GROWS:         = dtms.all_reduce %{{[^,]*}} {group = "world"} : (tensor<32xf32>)
+// GROWS:         = dtms.all_reduce %{{[^,]*}}, %{{[^,]*}} {group
+// GROWS:         = dtms.all_reduce %{{[^,]*}} {group
+
 // ONE-LABEL: func.func @gradients
 // ONE:         %{{.*}}:5 = dtms.all_reduce
 
@@ -103,4 +111,19 @@ func.func @layers(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4x
   %rg = dtms.all_reduce %g {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
   %rh = dtms.all_reduce %h {group = "world"} : (tensor<4xf32>) -> tensor<4xf32>
   func.return %ra, %rb, %rc, %rd, %re, %rf, %rg, %rh : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> ()
+}
+func.func @table(%x: tensor<2xf32>, %y: tensor<32xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<32xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %a = blu.exp %x : (tensor<2xf32>) -> tensor<2xf32>
+  %b = blu.exp %a : (tensor<2xf32>) -> tensor<2xf32>
+  %c = blu.exp %b : (tensor<2xf32>) -> tensor<2xf32>
+  %t = blu.exp %y : (tensor<32xf32>) -> tensor<32xf32>
+  %d = blu.exp %c : (tensor<2xf32>) -> tensor<2xf32>
+  %e = blu.exp %d : (tensor<2xf32>) -> tensor<2xf32>
+  %ra = dtms.all_reduce %a {group = "world"} : (tensor<2xf32>) -> tensor<2xf32>
+  %rb = dtms.all_reduce %b {group = "world"} : (tensor<2xf32>) -> tensor<2xf32>
+  %rc = dtms.all_reduce %c {group = "world"} : (tensor<2xf32>) -> tensor<2xf32>
+  %rt = dtms.all_reduce %t {group = "world"} : (tensor<32xf32>) -> tensor<32xf32>
+  %rd = dtms.all_reduce %d {group = "world"} : (tensor<2xf32>) -> tensor<2xf32>
+  %re = dtms.all_reduce %e {group = "world"} : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %ra, %rb, %rc, %rt, %rd, %re : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<32xf32>, tensor<2xf32>, tensor<2xf32>) -> ()
 }
