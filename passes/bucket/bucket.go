@@ -113,13 +113,23 @@ const most = 4
 
 // limit is how large the bucket that an operation joins may become when left bytes come after it. Sums that have much to come after them
 // are put together in larger buckets, for each call takes multiprocessors from the kernels beside it; towards the end buckets
-// shrink to the size that was asked for, as what is under way then is waited for. Shards and gathered values take memory of their own
-// until they are used, so theirs don't grow.
+// shrink to the size that was asked for, as what is under way then is waited for. What is gathered into storage, as parameters are, takes
+// longer than all that goes on beside it, and larger calls are faster. Shards and other gathered values take memory of their own until
+// they are used, so theirs don't grow.
 func limit(op *ir.Op, size, left int64) int64 {
-	if !op.Is(dtms.AllReduce) {
-		return size
+	switch {
+	case op.Is(dtms.AllReduce):
+		return min(max(left, size), most*size)
+	case op.Is(dtms.AllGather) && stored(op):
+		return most * size
 	}
-	return min(max(left, size), most*size)
+	return size
+}
+
+// stored reports whether the results of an operation are only brought into storage.
+func stored(op *ir.Op) bool {
+	need, _ := place.FirstNeed(op)
+	return need == op.Block().Last()
 }
 
 // joins reports whether a bucket is needed only after op, which comes after it and may depend on it.
