@@ -27,14 +27,17 @@ type Config struct {
 	Control *dtms.Communicator // of the same ranks; Close closes it
 	Device  Device
 	Join    time.Duration // for all ranks to start NCCL; 0 means 5 minutes
+	// Siblings are the rank's communicators on the same stream, which this one joins; nil: there are no others.
+	Siblings *Siblings
 }
 
 // engine is a dtms.Engine on top of one NCCL communicator.
 type engine struct {
-	lib     *library
-	device  Device
-	control *dtms.Communicator
-	traffic traffic
+	lib      *library
+	device   Device
+	control  *dtms.Communicator
+	siblings *Siblings
+	traffic  traffic
 
 	mu      sync.Mutex // NCCL allows one thread at a time on a communicator
 	comm    uintptr
@@ -80,7 +83,11 @@ func Connect(ctx context.Context, c Config) (*dtms.Communicator, error) {
 	for i, w := range words {
 		id.words[i] = uint64(w)
 	}
-	e := &engine{lib: lib, device: c.Device, control: c.Control}
+	if c.Siblings == nil {
+		c.Siblings = &Siblings{}
+	}
+	e := &engine{lib: lib, device: c.Device, control: c.Control, siblings: c.Siblings}
+	e.siblings.add(e)
 	err = e.enqueue(time.Now().Add(c.Join), "ncclCommInitRankConfig", func() int32 {
 		return lib.initRank(&e.comm, int32(control.Size()), id, int32(control.Rank()), newConfig())
 	})
@@ -90,10 +97,11 @@ func Connect(ctx context.Context, c Config) (*dtms.Communicator, error) {
 	return dtms.New(e), nil
 }
 
-// give aborts the group because of err and returns what callers should see: the control's error, which names ranks.
+// give aborts the group and its siblings because of err, which ends the job, and returns what callers should see: the control's error, which
+// names ranks.
 func (e *engine) give(err error) error {
 	e.control.Abort(err)
-	e.stop()
+	e.siblings.stop()
 	if why := e.control.Err(); why != nil {
 		return why
 	}
@@ -187,10 +195,16 @@ func (e *engine) Announce(ctx context.Context, c dtms.Call) dtms.Pending {
 	return e.control.Announce(ctx, c)
 }
 
-// Close ends NCCL's communicator, in order if nothing failed, and the control communicator.
+// Close ends NCCL's communicator, in order if nothing failed, and the control communicator. To destroy one is something that the ranks of a
+// node do together, without a time limit, so there is a roll call before: a rank that has something else to do instead is named.
 func (e *engine) Close() error {
+	if e.control.Err() == nil {
+		if err := e.control.Barrier(context.Background()); err != nil {
+			return errors.Join(fmt.Errorf("ending NCCL: %w", e.give(err)), e.control.Close())
+		}
+	}
 	if e.control.Err() != nil {
-		e.stop()
+		e.siblings.stop()
 		return e.control.Close()
 	}
 	err := e.enqueue(time.Now().Add(time.Minute), "ncclCommFinalize", func() int32 { return e.lib.commFinalize(e.comm) })
@@ -209,10 +223,13 @@ func (e *engine) Split(ctx context.Context, deadline time.Time, color, key int) 
 	if err != nil {
 		return nil, err
 	}
-	child := &engine{lib: e.lib, device: e.device, control: control}
+	child := &engine{lib: e.lib, device: e.device, control: control, siblings: e.siblings}
 	err = e.enqueue(deadline, "ncclCommSplit", func() int32 {
 		return e.lib.split(e.comm, int32(max(color, noColor)), int32(key), &child.comm, newConfig())
 	})
+	if color >= 0 {
+		e.siblings.add(child)
+	}
 	if err == nil && color >= 0 { // the new one may not be ready when the old one is
 		err = child.enqueue(deadline, "ncclCommSplit", func() int32 { return success })
 	}

@@ -23,9 +23,10 @@ import (
 // destroy a communicator is something that the ranks of a node do together (NCCL's user guide on ncclCommDestroy), so that two ranks that
 // begin with different ones wait for each other.
 type network struct {
-	comms  map[string]*dtms.Communicator // between GPUs, by group; none for a group of one rank
-	stream *Stream
-	before *Event
+	comms    map[string]*dtms.Communicator // between GPUs, by group; none for a group of one rank
+	siblings nccl.Siblings
+	stream   *Stream
+	before   *Event
 }
 
 // connect starts NCCL for the groups of several ranks that a program's collectives run over. The mesh carries its control messages, in
@@ -57,9 +58,11 @@ func (p *program) connect(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("group %s: %w", group, err)
 		}
-		if n.comms[group], err = nccl.Connect(ctx, nccl.Config{Control: control, Device: p.ctx}); err != nil {
+		comm, err := nccl.Connect(ctx, nccl.Config{Control: control, Device: p.ctx, Siblings: &n.siblings})
+		if err != nil {
 			return fmt.Errorf("group %s: %w", group, err)
 		}
+		n.comms[group] = comm
 	}
 	return nil
 }

@@ -1,0 +1,249 @@
+builtin.module {
+  exec.func @accumulate attributes {arena = 59648 : i64} {
+    %0 = exec.ref {offset = 0 : i64, space = "arena"} : () -> memref<128xf32>
+    %1 = exec.ref {offset = 512 : i64, space = "arena"} : () -> memref<128xf32>
+    %2 = exec.ref {offset = 1024 : i64, space = "arena"} : () -> memref<128xf32>
+    %3 = exec.ref {offset = 1536 : i64, space = "arena"} : () -> memref<128xf32>
+    %4 = exec.ref {offset = 2048 : i64, space = "arena"} : () -> memref<128xf32>
+    %5 = exec.ref {offset = 2560 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %0, %1, %2, %3, %4, %5 {group = "cp", id = 0 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 0 : i64}
+    %6 = exec.ref {offset = 3072 : i64, space = "arena"} : () -> memref<128xf32>
+    %7 = exec.ref {offset = 3584 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %6, %7 {group = "cp", id = 1 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 1 : i64}
+    %8 = exec.ref {offset = 4096 : i64, space = "arena"} : () -> memref<128xf32>
+    %9 = exec.ref {offset = 4608 : i64, space = "arena"} : () -> memref<128xf32>
+    %10 = exec.ref {offset = 5120 : i64, space = "arena"} : () -> memref<128xf32>
+    %11 = exec.ref {offset = 5632 : i64, space = "arena"} : () -> memref<128xf32>
+    %12 = exec.ref {offset = 6144 : i64, space = "arena"} : () -> memref<128xf32>
+    %13 = exec.ref {offset = 6656 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %8, %9, %10, %11, %12, %13 {group = "cp", id = 2 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 2 : i64}
+    %14 = exec.ref {offset = 7168 : i64, space = "arena"} : () -> memref<128xf32>
+    %15 = exec.ref {offset = 7680 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %14, %15 {group = "cp", id = 3 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 3 : i64}
+    %16 = exec.ref {offset = 8192 : i64, space = "arena"} : () -> memref<16xf32>
+    %17 = exec.ref {offset = 8448 : i64, space = "arena"} : () -> memref<16xf32>
+    %18 = exec.ref {offset = 8704 : i64, space = "arena"} : () -> memref<16xf32>
+    %19 = exec.ref {offset = 8960 : i64, space = "arena"} : () -> memref<2xf32>
+    %20 = exec.ref {offset = 9216 : i64, space = "arena"} : () -> memref<2xf32>
+    %21 = exec.ref {offset = 9472 : i64, space = "arena"} : () -> memref<2xf32>
+    exec.collective %16, %17, %18, %19, %20, %21 {group = "world", id = 4 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<16xf32>, memref<16xf32>, memref<16xf32>, memref<2xf32>, memref<2xf32>, memref<2xf32>) -> ()
+    %22 = exec.ref {offset = 9728 : i64, space = "arena"} : () -> memref<1024xf32>
+    %23 = exec.ref {offset = 13824 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %22, %23 {group = "world", id = 5 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<1024xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 4 : i64}
+    %24 = exec.ref {offset = 14336 : i64, space = "arena"} : () -> memref<64xf32>
+    %25 = exec.ref {offset = 14592 : i64, space = "arena"} : () -> memref<8xf32>
+    exec.collective %24, %25 {group = "world", id = 6 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<64xf32>, memref<8xf32>) -> ()
+    exec.wait {id = 5 : i64}
+    %26 = exec.ref {offset = 14848 : i64, space = "arena"} : () -> memref<1024xf32>
+    %27 = exec.ref {offset = 18944 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %26, %27 {group = "world", id = 7 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<1024xf32>, memref<128xf32>) -> ()
+    %28 = exec.ref {offset = 19456 : i64, space = "arena"} : () -> memref<128xf32>
+    %29 = exec.ref {offset = 19968 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %28, %29 {group = "cp", id = 8 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 8 : i64}
+    %30 = exec.ref {offset = 20480 : i64, space = "arena"} : () -> memref<128xf32>
+    %31 = exec.ref {offset = 20992 : i64, space = "arena"} : () -> memref<128xf32>
+    %32 = exec.ref {offset = 21504 : i64, space = "arena"} : () -> memref<128xf32>
+    %33 = exec.ref {offset = 22016 : i64, space = "arena"} : () -> memref<128xf32>
+    %34 = exec.ref {offset = 22528 : i64, space = "arena"} : () -> memref<128xf32>
+    %35 = exec.ref {offset = 23040 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %30, %31, %32, %33, %34, %35 {group = "cp", id = 9 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 9 : i64}
+    exec.wait {id = 6 : i64}
+    %36 = exec.ref {offset = 23552 : i64, space = "arena"} : () -> memref<16xf32>
+    %37 = exec.ref {offset = 23808 : i64, space = "arena"} : () -> memref<16xf32>
+    %38 = exec.ref {offset = 24064 : i64, space = "arena"} : () -> memref<16xf32>
+    %39 = exec.ref {offset = 24320 : i64, space = "arena"} : () -> memref<256xf32>
+    %40 = exec.ref {offset = 25344 : i64, space = "arena"} : () -> memref<48xf32>
+    %41 = exec.ref {offset = 25600 : i64, space = "arena"} : () -> memref<2xf32>
+    %42 = exec.ref {offset = 25856 : i64, space = "arena"} : () -> memref<2xf32>
+    %43 = exec.ref {offset = 26112 : i64, space = "arena"} : () -> memref<2xf32>
+    %44 = exec.ref {offset = 26368 : i64, space = "arena"} : () -> memref<32xf32>
+    %45 = exec.ref {offset = 26624 : i64, space = "arena"} : () -> memref<6xf32>
+    exec.collective %36, %37, %38, %39, %40, %41, %42, %43, %44, %45 {group = "world", id = 10 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<16xf32>, memref<16xf32>, memref<16xf32>, memref<256xf32>, memref<48xf32>, memref<2xf32>, memref<2xf32>, memref<2xf32>, memref<32xf32>, memref<6xf32>) -> ()
+    exec.wait {id = 7 : i64}
+    %46 = exec.ref {offset = 26880 : i64, space = "arena"} : () -> memref<768xf32>
+    %47 = exec.ref {offset = 29952 : i64, space = "arena"} : () -> memref<96xf32>
+    exec.collective %46, %47 {group = "world", id = 11 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<768xf32>, memref<96xf32>) -> ()
+    exec.wait {id = 10 : i64}
+    %48 = exec.ref {offset = 30464 : i64, space = "arena"} : () -> memref<16xf32>
+    %49 = exec.ref {offset = 30720 : i64, space = "arena"} : () -> memref<16xf32>
+    %50 = exec.ref {offset = 30976 : i64, space = "arena"} : () -> memref<16xf32>
+    %51 = exec.ref {offset = 31232 : i64, space = "arena"} : () -> memref<2xf32>
+    %52 = exec.ref {offset = 31488 : i64, space = "arena"} : () -> memref<2xf32>
+    %53 = exec.ref {offset = 31744 : i64, space = "arena"} : () -> memref<2xf32>
+    exec.collective %48, %49, %50, %51, %52, %53 {group = "world", id = 12 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<16xf32>, memref<16xf32>, memref<16xf32>, memref<2xf32>, memref<2xf32>, memref<2xf32>) -> ()
+    exec.wait {id = 11 : i64}
+    %54 = exec.ref {offset = 32000 : i64, space = "arena"} : () -> memref<1024xf32>
+    %55 = exec.ref {offset = 36096 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %54, %55 {group = "world", id = 13 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<1024xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 12 : i64}
+    %56 = exec.ref {offset = 36608 : i64, space = "arena"} : () -> memref<64xf32>
+    %57 = exec.ref {offset = 36864 : i64, space = "arena"} : () -> memref<8xf32>
+    exec.collective %56, %57 {group = "world", id = 14 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<64xf32>, memref<8xf32>) -> ()
+    exec.wait {id = 13 : i64}
+    %58 = exec.ref {offset = 37120 : i64, space = "arena"} : () -> memref<1024xf32>
+    %59 = exec.ref {offset = 41216 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %58, %59 {group = "world", id = 15 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<1024xf32>, memref<128xf32>) -> ()
+    %60 = exec.ref {offset = 41728 : i64, space = "arena"} : () -> memref<128xf32>
+    %61 = exec.ref {offset = 42240 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %60, %61 {group = "cp", id = 16 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 16 : i64}
+    %62 = exec.ref {offset = 42752 : i64, space = "arena"} : () -> memref<128xf32>
+    %63 = exec.ref {offset = 43264 : i64, space = "arena"} : () -> memref<128xf32>
+    %64 = exec.ref {offset = 43776 : i64, space = "arena"} : () -> memref<128xf32>
+    %65 = exec.ref {offset = 44288 : i64, space = "arena"} : () -> memref<128xf32>
+    %66 = exec.ref {offset = 44800 : i64, space = "arena"} : () -> memref<128xf32>
+    %67 = exec.ref {offset = 45312 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %62, %63, %64, %65, %66, %67 {group = "cp", id = 17 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 17 : i64}
+    exec.wait {id = 14 : i64}
+    %68 = exec.ref {offset = 45824 : i64, space = "arena"} : () -> memref<16xf32>
+    %69 = exec.ref {offset = 46080 : i64, space = "arena"} : () -> memref<16xf32>
+    %70 = exec.ref {offset = 46336 : i64, space = "arena"} : () -> memref<16xf32>
+    %71 = exec.ref {offset = 46592 : i64, space = "arena"} : () -> memref<256xf32>
+    %72 = exec.ref {offset = 47616 : i64, space = "arena"} : () -> memref<48xf32>
+    %73 = exec.ref {offset = 47872 : i64, space = "arena"} : () -> memref<2xf32>
+    %74 = exec.ref {offset = 48128 : i64, space = "arena"} : () -> memref<2xf32>
+    %75 = exec.ref {offset = 48384 : i64, space = "arena"} : () -> memref<2xf32>
+    %76 = exec.ref {offset = 48640 : i64, space = "arena"} : () -> memref<32xf32>
+    %77 = exec.ref {offset = 48896 : i64, space = "arena"} : () -> memref<6xf32>
+    exec.collective %68, %69, %70, %71, %72, %73, %74, %75, %76, %77 {group = "world", id = 18 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<16xf32>, memref<16xf32>, memref<16xf32>, memref<256xf32>, memref<48xf32>, memref<2xf32>, memref<2xf32>, memref<2xf32>, memref<32xf32>, memref<6xf32>) -> ()
+    exec.wait {id = 15 : i64}
+    %78 = exec.ref {offset = 49152 : i64, space = "arena"} : () -> memref<768xf32>
+    %79 = exec.ref {offset = 52224 : i64, space = "arena"} : () -> memref<96xf32>
+    exec.collective %78, %79 {group = "world", id = 19 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<768xf32>, memref<96xf32>) -> ()
+    exec.wait {id = 18 : i64}
+    %80 = exec.ref {offset = 52736 : i64, space = "arena"} : () -> memref<16xf32>
+    %81 = exec.ref {offset = 52992 : i64, space = "arena"} : () -> memref<16xf32>
+    %82 = exec.ref {offset = 53248 : i64, space = "arena"} : () -> memref<2xf32>
+    %83 = exec.ref {offset = 53504 : i64, space = "arena"} : () -> memref<2xf32>
+    exec.collective %80, %81, %82, %83 {group = "world", id = 20 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<16xf32>, memref<16xf32>, memref<2xf32>, memref<2xf32>) -> ()
+    exec.wait {id = 19 : i64}
+    %84 = exec.ref {offset = 53760 : i64, space = "arena"} : () -> memref<976xf32>
+    %85 = exec.ref {offset = 57856 : i64, space = "arena"} : () -> memref<122xf32>
+    exec.collective %84, %85 {group = "world", id = 21 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<976xf32>, memref<122xf32>) -> ()
+    exec.wait {id = 20 : i64}
+    %86 = exec.ref {offset = 58368 : i64, space = "arena"} : () -> memref<256xf32>
+    %87 = exec.ref {offset = 59392 : i64, space = "arena"} : () -> memref<32xf32>
+    exec.collective %86, %87 {group = "world", id = 22 : i64, op = "reduce_scatter", ranks = 8 : i64} : (memref<256xf32>, memref<32xf32>) -> ()
+    exec.wait {id = 21 : i64}
+    exec.wait {id = 22 : i64}
+    exec.end
+  }
+  exec.func @apply attributes {arena = 44800 : i64} {
+    %0 = exec.ref {offset = 0 : i64, space = "arena"} : () -> memref<1xf32>
+    %1 = exec.ref {offset = 256 : i64, space = "arena"} : () -> memref<1xf32>
+    %2 = exec.ref {offset = 512 : i64, space = "arena"} : () -> memref<1xf32>
+    %3 = exec.ref {offset = 768 : i64, space = "arena"} : () -> memref<1xf32>
+    %4 = exec.ref {offset = 1024 : i64, space = "arena"} : () -> memref<1xf32>
+    %5 = exec.ref {offset = 1280 : i64, space = "arena"} : () -> memref<1xf32>
+    exec.collective %0, %1, %2, %3, %4, %5 {group = "world", id = 0 : i64, op = "all_reduce"} : (memref<1xf32>, memref<1xf32>, memref<1xf32>, memref<1xf32>, memref<1xf32>, memref<1xf32>) -> ()
+    exec.wait {id = 0 : i64}
+    %6 = exec.ref {offset = 1536 : i64, space = "arena"} : () -> memref<122xf32>
+    %7 = exec.ref {offset = 2048 : i64, space = "arena"} : () -> memref<32xf32>
+    %8 = exec.ref {offset = 2304 : i64, space = "arena"} : () -> memref<2xf32>
+    %9 = exec.ref {offset = 2560 : i64, space = "arena"} : () -> memref<2xf32>
+    %10 = exec.ref {offset = 2816 : i64, space = "arena"} : () -> memref<96xf32>
+    %11 = exec.ref {offset = 3328 : i64, space = "arena"} : () -> memref<976xf32>
+    %12 = exec.ref {offset = 7424 : i64, space = "arena"} : () -> memref<256xf32>
+    %13 = exec.ref {offset = 8448 : i64, space = "arena"} : () -> memref<16xf32>
+    %14 = exec.ref {offset = 8704 : i64, space = "arena"} : () -> memref<16xf32>
+    %15 = exec.ref {offset = 8960 : i64, space = "arena"} : () -> memref<768xf32>
+    exec.collective %6, %7, %8, %9, %10, %11, %12, %13, %14, %15 {group = "world", id = 1 : i64, op = "all_gather", ranks = 8 : i64} : (memref<122xf32>, memref<32xf32>, memref<2xf32>, memref<2xf32>, memref<96xf32>, memref<976xf32>, memref<256xf32>, memref<16xf32>, memref<16xf32>, memref<768xf32>) -> ()
+    %16 = exec.ref {offset = 12032 : i64, space = "arena"} : () -> memref<6xf32>
+    %17 = exec.ref {offset = 12288 : i64, space = "arena"} : () -> memref<32xf32>
+    %18 = exec.ref {offset = 12544 : i64, space = "arena"} : () -> memref<2xf32>
+    %19 = exec.ref {offset = 12800 : i64, space = "arena"} : () -> memref<2xf32>
+    %20 = exec.ref {offset = 13056 : i64, space = "arena"} : () -> memref<2xf32>
+    %21 = exec.ref {offset = 13312 : i64, space = "arena"} : () -> memref<128xf32>
+    %22 = exec.ref {offset = 13824 : i64, space = "arena"} : () -> memref<8xf32>
+    %23 = exec.ref {offset = 14080 : i64, space = "arena"} : () -> memref<48xf32>
+    %24 = exec.ref {offset = 14336 : i64, space = "arena"} : () -> memref<256xf32>
+    %25 = exec.ref {offset = 15360 : i64, space = "arena"} : () -> memref<16xf32>
+    %26 = exec.ref {offset = 15616 : i64, space = "arena"} : () -> memref<16xf32>
+    %27 = exec.ref {offset = 15872 : i64, space = "arena"} : () -> memref<16xf32>
+    %28 = exec.ref {offset = 16128 : i64, space = "arena"} : () -> memref<1024xf32>
+    %29 = exec.ref {offset = 20224 : i64, space = "arena"} : () -> memref<64xf32>
+    exec.collective %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29 {group = "world", id = 2 : i64, op = "all_gather", ranks = 8 : i64} : (memref<6xf32>, memref<32xf32>, memref<2xf32>, memref<2xf32>, memref<2xf32>, memref<128xf32>, memref<8xf32>, memref<48xf32>, memref<256xf32>, memref<16xf32>, memref<16xf32>, memref<16xf32>, memref<1024xf32>, memref<64xf32>) -> ()
+    exec.wait {id = 1 : i64}
+    %30 = exec.ref {offset = 20480 : i64, space = "arena"} : () -> memref<128xf32>
+    %31 = exec.ref {offset = 20992 : i64, space = "arena"} : () -> memref<2xf32>
+    %32 = exec.ref {offset = 21248 : i64, space = "arena"} : () -> memref<2xf32>
+    %33 = exec.ref {offset = 21504 : i64, space = "arena"} : () -> memref<2xf32>
+    %34 = exec.ref {offset = 21760 : i64, space = "arena"} : () -> memref<96xf32>
+    %35 = exec.ref {offset = 22272 : i64, space = "arena"} : () -> memref<6xf32>
+    %36 = exec.ref {offset = 22528 : i64, space = "arena"} : () -> memref<1024xf32>
+    %37 = exec.ref {offset = 26624 : i64, space = "arena"} : () -> memref<16xf32>
+    %38 = exec.ref {offset = 26880 : i64, space = "arena"} : () -> memref<16xf32>
+    %39 = exec.ref {offset = 27136 : i64, space = "arena"} : () -> memref<16xf32>
+    %40 = exec.ref {offset = 27392 : i64, space = "arena"} : () -> memref<768xf32>
+    %41 = exec.ref {offset = 30464 : i64, space = "arena"} : () -> memref<48xf32>
+    exec.collective %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41 {group = "world", id = 3 : i64, op = "all_gather", ranks = 8 : i64} : (memref<128xf32>, memref<2xf32>, memref<2xf32>, memref<2xf32>, memref<96xf32>, memref<6xf32>, memref<1024xf32>, memref<16xf32>, memref<16xf32>, memref<16xf32>, memref<768xf32>, memref<48xf32>) -> ()
+    exec.wait {id = 2 : i64}
+    %42 = exec.ref {offset = 30720 : i64, space = "arena"} : () -> memref<32xf32>
+    %43 = exec.ref {offset = 30976 : i64, space = "arena"} : () -> memref<2xf32>
+    %44 = exec.ref {offset = 31232 : i64, space = "arena"} : () -> memref<2xf32>
+    %45 = exec.ref {offset = 31488 : i64, space = "arena"} : () -> memref<2xf32>
+    %46 = exec.ref {offset = 31744 : i64, space = "arena"} : () -> memref<128xf32>
+    %47 = exec.ref {offset = 32256 : i64, space = "arena"} : () -> memref<8xf32>
+    %48 = exec.ref {offset = 32512 : i64, space = "arena"} : () -> memref<256xf32>
+    %49 = exec.ref {offset = 33536 : i64, space = "arena"} : () -> memref<16xf32>
+    %50 = exec.ref {offset = 33792 : i64, space = "arena"} : () -> memref<16xf32>
+    %51 = exec.ref {offset = 34048 : i64, space = "arena"} : () -> memref<16xf32>
+    %52 = exec.ref {offset = 34304 : i64, space = "arena"} : () -> memref<1024xf32>
+    %53 = exec.ref {offset = 38400 : i64, space = "arena"} : () -> memref<64xf32>
+    exec.collective %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53 {group = "world", id = 4 : i64, op = "all_gather", ranks = 8 : i64} : (memref<32xf32>, memref<2xf32>, memref<2xf32>, memref<2xf32>, memref<128xf32>, memref<8xf32>, memref<256xf32>, memref<16xf32>, memref<16xf32>, memref<16xf32>, memref<1024xf32>, memref<64xf32>) -> ()
+    exec.wait {id = 3 : i64}
+    %54 = exec.ref {offset = 38656 : i64, space = "arena"} : () -> memref<128xf32>
+    %55 = exec.ref {offset = 39168 : i64, space = "arena"} : () -> memref<2xf32>
+    %56 = exec.ref {offset = 39424 : i64, space = "arena"} : () -> memref<2xf32>
+    %57 = exec.ref {offset = 39680 : i64, space = "arena"} : () -> memref<2xf32>
+    %58 = exec.ref {offset = 39936 : i64, space = "arena"} : () -> memref<1024xf32>
+    %59 = exec.ref {offset = 44032 : i64, space = "arena"} : () -> memref<16xf32>
+    %60 = exec.ref {offset = 44288 : i64, space = "arena"} : () -> memref<16xf32>
+    %61 = exec.ref {offset = 44544 : i64, space = "arena"} : () -> memref<16xf32>
+    exec.collective %54, %55, %56, %57, %58, %59, %60, %61 {group = "world", id = 5 : i64, op = "all_gather", ranks = 8 : i64} : (memref<128xf32>, memref<2xf32>, memref<2xf32>, memref<2xf32>, memref<1024xf32>, memref<16xf32>, memref<16xf32>, memref<16xf32>) -> ()
+    exec.wait {id = 4 : i64}
+    exec.wait {id = 5 : i64}
+    exec.end
+  }
+  exec.func @eval attributes {arena = 9216 : i64} {
+    %0 = exec.ref {offset = 0 : i64, space = "arena"} : () -> memref<128xf32>
+    %1 = exec.ref {offset = 512 : i64, space = "arena"} : () -> memref<128xf32>
+    %2 = exec.ref {offset = 1024 : i64, space = "arena"} : () -> memref<128xf32>
+    %3 = exec.ref {offset = 1536 : i64, space = "arena"} : () -> memref<128xf32>
+    %4 = exec.ref {offset = 2048 : i64, space = "arena"} : () -> memref<128xf32>
+    %5 = exec.ref {offset = 2560 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %0, %1, %2, %3, %4, %5 {group = "cp", id = 0 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 0 : i64}
+    %6 = exec.ref {offset = 3072 : i64, space = "arena"} : () -> memref<128xf32>
+    %7 = exec.ref {offset = 3584 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %6, %7 {group = "cp", id = 1 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 1 : i64}
+    %8 = exec.ref {offset = 4096 : i64, space = "arena"} : () -> memref<128xf32>
+    %9 = exec.ref {offset = 4608 : i64, space = "arena"} : () -> memref<128xf32>
+    %10 = exec.ref {offset = 5120 : i64, space = "arena"} : () -> memref<128xf32>
+    %11 = exec.ref {offset = 5632 : i64, space = "arena"} : () -> memref<128xf32>
+    %12 = exec.ref {offset = 6144 : i64, space = "arena"} : () -> memref<128xf32>
+    %13 = exec.ref {offset = 6656 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %8, %9, %10, %11, %12, %13 {group = "cp", id = 2 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 2 : i64}
+    %14 = exec.ref {offset = 7168 : i64, space = "arena"} : () -> memref<128xf32>
+    %15 = exec.ref {offset = 7680 : i64, space = "arena"} : () -> memref<128xf32>
+    exec.collective %14, %15 {group = "cp", id = 3 : i64, op = "all_to_all", ranks = 4 : i64} : (memref<128xf32>, memref<128xf32>) -> ()
+    exec.wait {id = 3 : i64}
+    %16 = exec.ref {offset = 8192 : i64, space = "arena"} : () -> memref<1xf32>
+    %17 = exec.ref {offset = 8448 : i64, space = "arena"} : () -> memref<1xf32>
+    %18 = exec.ref {offset = 8704 : i64, space = "arena"} : () -> memref<1xf32>
+    %19 = exec.ref {offset = 8960 : i64, space = "arena"} : () -> memref<1xf32>
+    exec.collective %16, %17, %18, %19 {group = "world", id = 4 : i64, op = "all_reduce"} : (memref<1xf32>, memref<1xf32>, memref<1xf32>, memref<1xf32>) -> ()
+    exec.wait {id = 4 : i64}
+    exec.end
+  }
+}
