@@ -5,6 +5,7 @@
   exchange     all-reduce, reduce-scatter, all-gather and send/receive: time and bus bandwidth; every result is checked
   buckets      data parallelism with several sizes of buckets and settings of NCCL: what it costs beside ranks that have nothing to exchange
   data         data parallelism, plain and with the optimizer's state shared (ZeRO-1): tokens a second, scaling, memory
+  scaling      one GPU each and all together in turns, with steps enough to tell differences of half a percent
   context      one sequence shared by the ranks: tokens a second and memory, and the losses of one rank
   checkpoints  how long training waits for checkpoints that are written beside it, and when they are complete
   resume       a run of all ranks that goes on with one: the same losses, and the same bits as from a checkpoint that one rank had saved
@@ -167,6 +168,8 @@ def leave(signum, frame):
 
 
 class Bench:
+    tells = [("tokens_per_s", 0, "tokens/s"), ("median_ms", 2, "ms"), ("bus_gb_per_s", 1, "GB/s")]  # of a result, as soon as there is one
+
     def __init__(self, o, part):
         self.o, self.part, self.size = o, part, sizes[o.size]
         self.begun, self.rows, self.failures, self.table = time.time(), [], 0, []
@@ -174,6 +177,7 @@ class Bench:
         self.log = open(os.path.join(o.out, f"cluster-{part}-commands.log"), "w")
         self.folder = tempfile.mkdtemp(prefix="bench-cluster-")
         self.memory, self.compiled = Memory(o.target == "cuda"), {}
+        self.runs = {}  # of losses, by way
         self.env = {**os.environ, **environment(o)}
 
     # what is measured with
@@ -189,6 +193,9 @@ class Bench:
         self.rows.append(row)
         self.results.write(json.dumps(row) + "\n")
         self.results.flush()
+        told = [f"{values[key]:,.{digits}f} {unit}" for key, digits, unit in self.tells if values.get(key)]
+        if told:
+            print(f"{self.part}, {time.time() - self.begun:.0f} s: {who} {what}: {', '.join(told)}", flush=True)
         return row
 
     def fail(self, who, what, why):
@@ -257,9 +264,9 @@ class Bench:
         ranked = ["--nproc-per-node", str(ranks)] if ranks > 1 else []
         return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked, env=env, limit=limit)
 
-    def bench(self, name, ranks, warm, steps, env={}):
+    def bench(self, name, ranks, warm, steps, env={}, limit=60):
         """blurun bench: its result, with the device's memory. One more step comes before those that warm up."""
-        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json", env=env, limit=60))
+        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json", env=env, limit=limit))
         r = json.loads(text)
         millis = sorted(r["step_ms"][warm:])
         return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak}
@@ -472,37 +479,74 @@ def data_table(b):
             b.say(f"{p}: ZeRO-1 saves a rank{text[1:]}")
 
 
+# scaling
+
+
+def scaling(b):
+    """Turns of the same load of the machine: every GPU by itself, all at once, and then all together. Cards differ, and are faster while they are cool: the steps that count come after those."""
+    n, size, p = b.o.ranks, b.size, b.o.precisions[0]
+    plain = dict(precision=p, batch=size["batch"], tokens=size["tokens"])
+    b.compile("alone", **plain)
+    b.compile("together", mesh=f"dp={n}", **plain)
+    b.everything_compiled()
+    warm, steps = (20, 40) if b.o.target == "cuda" else (1, 3)
+    for turn in range(3):
+        with ThreadPoolExecutor(n) as each:
+            runs = list(each.map(lambda gpu: b.attempt("blurun", f"{turn} GPU {gpu}", lambda: b.bench("alone", 1, warm, steps, {"CUDA_VISIBLE_DEVICES": str(gpu)}, 25)), range(n)))
+        runs.append(b.attempt("blurun", f"{turn} together", lambda: b.bench("together", n, warm, steps, limit=25)))
+        for what, r in zip([f"GPU {gpu}" for gpu in range(n)] + ["together"], runs):
+            if r:
+                b.keep("blurun", f"{turn} {what}", **r)
+
+
+def scaling_table(b):
+    whats = [f"GPU {gpu}" for gpu in range(b.o.ranks)] + ["together"]
+    millis = {what: [b.find("blurun", f"{turn} {what}") for turn in range(3)] for what in whats}
+    millis = {what: [r["median_ms"] for r in rows if r] for what, rows in millis.items()}
+    b.say(f"{b.o.precisions[0] + ', B=%d a rank, ms a step' % b.size['batch']:26}   " + "".join(f"{f'turn {turn + 1}':>9}" for turn in range(3)) + f"{'median':>9} {'scaling':>8}")
+    for what in whats:
+        xs = millis[what]
+        if xs:
+            scales = f"{middle(xs) / middle(millis['together']):8.1%}" if millis["together"] and what != "together" else ""
+            b.say(f"{what:26}   " + "".join(f"{x:9.2f}" for x in xs) + " " * 9 * (3 - len(xs)) + f"{middle(xs):9.2f} {scales}")
+    b.say("scaling: of that GPU by itself, while the others are as busy")
+
+
 # context
 
 
+# Of each run: its way and the number of its length, the most important first; then PyTorch's.
+ours = [("ring", 0), ("ulysses", 0), ("one", 0), ("ring", 1), ("ulysses", 1), ("one", 1), ("ring", 2), ("ulysses", 2)]
+theirs = [("ring", 0), ("ring", 1), ("ulysses", 0), ("ulysses", 1), ("one", 0), ("ring", 2), ("one", 1), ("ulysses", 2)]
+
+
 def contexts(b):
-    """Name, precision, length and way of each run, the most important first."""
-    for p in b.o.precisions:
-        for i, length in enumerate(b.size["lengths"]):
-            if p == "bf16" or p == "fp32" and i == 0 or b.o.target == "cpu":
-                for way in ("ring", "ulysses", "one"):
-                    yield f"{p} {length} {way}", p, length, way
+    """Name, length and way of each run of blurun."""
+    p = b.o.precisions[0]
+    return [(f"{p} {b.size['lengths'][i]} {way}", b.size["lengths"][i], way) for way, i in ours]
 
 
 def context(b):
-    n, heads = b.o.ranks, b.size["torch"]["heads"]
-    runs = list(contexts(b))
+    n, heads, p = b.o.ranks, b.size["torch"]["heads"], b.o.precisions[0]
     how = lambda way: {} if way == "one" else {"mesh": f"cp={n}", "context": way}
-    for what, p, length, way in runs:
-        if way != "ulysses" or heads % n == 0:
-            b.compile(what, precision=p, batch=1, tokens=length, **how(way))
+    possible = lambda way: way != "ulysses" or heads % n == 0
     for way in ("one", "ring", "ulysses"):
-        if way != "ulysses" or heads % n == 0:
+        if possible(way):
             b.compile(f"losses {way}", precision="fp32", batch=1, tokens=b.size["lengths"][0], settings={"L": 2, "LR": 1e-3, "WARMUP": 20, "STEPS": b.size["steps"]}, **how(way))
+    for what, length, way in contexts(b):
+        if possible(way):
+            b.compile(what, precision=p, batch=1, tokens=length, **how(way))
     b.everything_compiled()
-    losses(b, n)
-    for p in b.o.precisions:  # blurun's before PyTorch's, which may be cut short
-        of = [r for r in runs if r[1] == p]
-        for r in of:
-            context_of(b, *r)
-        questions = {what: b.question("context", 1 if way == "one" else n, precision=p, tokens=length, way=way, **repeats(b, length)) for what, p, length, way in of if what in b.compiled}
-        lengths = {what: length for what, _, length, _ in of}
-        b.torch(questions, 60, lambda what, r: b.keep("torch", what, tokens_per_s=1e3 * lengths[what] / r["median_ms"], **r))
+    losses(b, n, ["ring"])
+    for what, length, way in contexts(b):
+        context_of(b, what, length, way)
+    losses(b, n, ["ulysses"])
+    questions, lengths = {}, {}
+    for way, i in theirs:
+        if possible(way):
+            lengths[f"{p} {b.size['lengths'][i]} {way}"] = b.size["lengths"][i]
+            questions[f"{p} {b.size['lengths'][i]} {way}"] = b.question("context", 1 if way == "one" else n, precision=p, tokens=b.size["lengths"][i], way=way, **repeats(b, b.size["lengths"][i]))
+    b.torch(questions, 25, lambda what, r: b.keep("torch", what, tokens_per_s=1e3 * lengths[what] / r["median_ms"], **r))
 
 
 def repeats(b, length):
@@ -511,12 +555,12 @@ def repeats(b, length):
     return {"warm": warm, "steps": steps}
 
 
-def context_of(b, what, p, length, way):
+def context_of(b, what, length, way):
     """blurun's part of a run."""
     if what not in b.compiled:
         b.fail("blurun", what, f"{b.size['torch']['heads']} heads can't be shared by {b.o.ranks} ranks")
         return
-    r = b.attempt("blurun", what, lambda: b.bench(what, 1 if way == "one" else b.o.ranks, **repeats(b, length)))
+    r = b.attempt("blurun", what, lambda: b.bench(what, 1 if way == "one" else b.o.ranks, **repeats(b, length), limit=20))
     if r:
         b.keep("blurun", what, tokens_per_s=1e3 * length / r["median_ms"], **r)
 
@@ -524,21 +568,27 @@ def context_of(b, what, p, length, way):
 early, late = 1e-5, 1e-3  # how far losses of the first five steps, and the validation loss after all, may differ from one rank's, relatively
 
 
-def losses(b, n):
+def losses(b, n, ways):
     """Losses of training, and at its end that of other data, in float32, beside those of one rank."""
     steps = ["--steps", str(b.size["steps"])]
     if b.o.held:
         steps += ["--val-data", b.o.held, "--val-batches", "8", "--val-every", "0"]
-    base = b.attempt("blurun", "losses one", lambda: b.train("losses one", 1, *steps, limit=60))
-    for way in ("ring", "ulysses"):
-        name = f"losses {way}"
-        if base and name in b.compiled:
-            run = b.attempt("blurun", name, lambda: b.train(name, n, *steps, limit=60))
-            if run:
-                d = difference(run.steps[:5], base.steps[:5])
-                v = abs(run.val - base.val) / base.val if b.o.held else 0
-                b.failures += not (d <= early and v <= late)
-                b.keep("blurun", name, difference=d, limit=early, val_loss=run.val, val_loss_one=base.val, val_difference=v, val_limit=late, steps=b.size["steps"], losses=[r["loss"] for r in run.steps])
+
+    def run(way):
+        r = b.attempt("blurun", f"losses {way}", lambda: b.train(f"losses {way}", 1 if way == "one" else n, *steps, limit=25))
+        if r:
+            b.runs[way] = r
+        return r
+
+    for way in ways:
+        base = b.runs.get("one") or run("one")
+        if base and f"losses {way}" in b.compiled and run(way):
+            d = difference(b.runs[way].steps[:5], base.steps[:5])
+            v = abs(b.runs[way].val - base.val) / base.val if b.o.held else 0
+            b.failures += not (d <= early and v <= late)
+            b.keep("blurun", f"losses {way}", difference=d, limit=early, val_loss=b.runs[way].val, val_loss_one=base.val, val_difference=v, val_limit=late, steps=b.size["steps"],
+                   losses=[r["loss"] for r in b.runs[way].steps])
+            print(f"{b.part}: losses of {way} and one rank differ by {d:.1e}, after {b.size['steps']} steps by {v:.1e}", flush=True)
 
 
 def difference(got, want):
@@ -549,10 +599,10 @@ def difference(got, want):
 def context_table(b):
     n = b.o.ranks
     b.say(f"{'B=1, %d ranks' % n:22} {'blurun tok/s':>12} {'speedup':>8} {'GiB':>6} {'torch tok/s':>12} {'speedup':>8} {'GiB':>6} {'ratio':>6}")
-    for what, p, length, way in contexts(b):
+    for what, length, way in contexts(b):
         text = f"{what:22}"
         for who in ("blurun", "torch"):
-            r, one = b.find(who, what), b.find(who, f"{p} {length} one")
+            r, one = b.find(who, what), b.find(who, f"{b.o.precisions[0]} {length} one")
             speedup = f"{r['tokens_per_s'] / one['tokens_per_s']:8.2f}" if r and one and r is not one else f"{'-':>8}"
             text += f" {cell(r, 'tokens_per_s', 12, 0)} {speedup} {cell(r, 'memory_bytes', 6, 2, 2**30)}"
         b.say(text + f" {ratio(b.find('blurun', what), b.find('torch', what), 'tokens_per_s')}")
@@ -694,8 +744,8 @@ def death_table(b):
         b.say(f"rank {b.o.ranks - 1} of {b.o.ranks} killed: named after {r['named_s']:.2f} s, all had ended after {r['ended_s']:.2f} s with status {r['status']}")
 
 
-measure = {"exchange": exchange, "buckets": buckets, "data": data, "context": context, "checkpoints": checkpoints, "resume": resume, "death": death}
-tables = {"exchange": exchange_table, "buckets": buckets_table, "data": data_table, "context": context_table, "checkpoints": checkpoints_table, "resume": resume_table, "death": death_table}
+measure = {"exchange": exchange, "buckets": buckets, "data": data, "scaling": scaling, "context": context, "checkpoints": checkpoints, "resume": resume, "death": death}
+tables = {"exchange": exchange_table, "buckets": buckets_table, "data": data_table, "scaling": scaling_table, "context": context_table, "checkpoints": checkpoints_table, "resume": resume_table, "death": death_table}
 
 
 def options():

@@ -5,8 +5,8 @@
 #
 # Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves
 # train-models gpt2-larger, which take one GPU (the last takes all that there are); gpt2 is five of them: gpt2-start to gpt2-numbers. For
-# several GPUs: cluster-exchange cluster-buckets cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context cluster-dryrun; cluster is all of
-# these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in seconds, given with it if need be
+# several GPUs: cluster-exchange cluster-buckets cluster-data cluster-death cluster-scaling cluster-resume cluster-checkpoints cluster-context cluster-dryrun; cluster is
+# all of these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in seconds, given with it if need be
 # (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to device-results; of parts for several GPUs
 # into one archive there, $OUT/cluster.tgz. Needs python3 with PyTorch and, for the sanitizer, compute-sanitizer:
 # what the parts need and the machine lacks is said at once.
@@ -17,7 +17,7 @@ begun=$SECONDS
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves train-models gpt2-larger"
-cluster="cluster-exchange cluster-buckets cluster-data cluster-death cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
+cluster="cluster-exchange cluster-buckets cluster-data cluster-death cluster-scaling cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
 usage() {
     echo "device.sh: no part $1; there are: $one $cluster cluster-dryrun, and gpt2 and cluster for several of them" >&2
@@ -217,6 +217,7 @@ cluster() { # the part, seconds
 part_cluster-exchange() { cluster exchange "$1"; }
 part_cluster-buckets() { cluster buckets "$1"; }
 part_cluster-data() { cluster data "$1"; }
+part_cluster-scaling() { cluster scaling "$1"; }
 part_cluster-context() { cluster context "$1"; }
 part_cluster-checkpoints() { cluster checkpoints "$1"; }
 part_cluster-resume() { cluster resume "$1"; }
@@ -248,6 +249,7 @@ limit_of() {
     cluster-exchange) echo 70 ;;
     cluster-buckets) echo 90 ;;
     cluster-data) echo 270 ;;
+    cluster-scaling) echo 53 ;;
     cluster-death) echo 40 ;;
     cluster-resume) echo 45 ;;
     cluster-checkpoints) echo 80 ;;
