@@ -24,14 +24,14 @@ type Sharding struct {
 const bucketSize = 25 << 20
 
 // intensity is how many floating-point operations of products take as long as bringing a byte to another rank, which decides how much is
-// computed behind the last sum. Measured in GPT-2's steps on two H200s (bench/RESULTS.md): an all-reduce of 100 MiB has 270 GB/s, products
-// of bf16, tf32, fp32 and fp32-strict about 650, 320, 160 and 52 TFLOP/s. Processors with TCP between them are about as far apart as 100 GFLOP/s
-// and 2 GB/s.
+// computed behind the last sum. Measured on two H200s (bench/RESULTS.md): an all-reduce of 25 MiB has 217 GB/s, products of bf16, tf32, fp32
+// and fp32-strict in a step of GPT-2 have about 650, 320, 160 and 52 TFLOP/s. Processors with TCP between them are about as far apart as
+// 100 GFLOP/s and 2 GB/s.
 func intensity(target, precision string) float64 {
 	if target != "cuda" {
 		return 50
 	}
-	return map[string]float64{"bf16": 2400, "tf32": 1200, "fp32": 600, "fp32-strict": 190}[precision]
+	return map[string]float64{"bf16": 3000, "tf32": 1500, "fp32": 740, "fp32-strict": 240}[precision]
 }
 
 // given reports whether any option of it is.

@@ -21,7 +21,7 @@ type Costs struct {
 // only summed over ranks themselves, as weights' gradients are, the last ones first. The sum of a table of embeddings, for one, is ready when
 // the backward pass has ended, and large; nothing would be left to go on behind it.
 //
-// As many are put off as leave least to wait for when all is computed, since their own sums come last then, and as don't raise the
+// As many are put off as leave about the least to wait for when all is computed, since their own sums come last then, and as don't raise the
 // function's peak of memory, by estimate, for what they are computed from is kept until then.
 func Defer(module *ir.Op, mesh dtms.Mesh, costs Costs, visit func(*ir.Op)) {
 	for op := range module.Body().Ops() {
@@ -43,9 +43,10 @@ type deferral struct {
 
 // product is one that can be put off.
 type product struct {
-	ops  []*ir.Op // it, and all that depends on it
-	work float64  // what its computing takes
-	sent float64  // what its sums take
+	ops   []*ir.Op // it, and all that depends on it
+	work  float64  // what its computing takes
+	sent  float64  // what its sums take
+	bytes int64    // of the tensors that they are of
 }
 
 func (d *deferral) run() {
@@ -56,7 +57,7 @@ func (d *deferral) run() {
 	before, known := recompute.Estimate(d.f)
 	for n := d.best(ps); known && n > 0; n-- {
 		if d.exposed(ps[len(ps)-n:]) >= d.exposed(nil) {
-			continue
+			continue // fewer than the best may be worse than none
 		}
 		order := slices.Collect(d.f.Body().Ops())
 		d.putOff(ps[len(ps)-n:])
@@ -131,7 +132,7 @@ func (d *deferral) follow(op *ir.Op, p *product, seen map[*ir.Op]bool) bool {
 	}
 	p.ops = append(p.ops, op)
 	if d.sums[op] {
-		p.sent += d.sent(op)
+		p.sent, p.bytes = p.sent+d.sent(op), p.bytes+dtms.CallOf(op).Bytes()
 	}
 	for _, v := range op.Results() {
 		for u := range v.Uses() {
@@ -153,26 +154,31 @@ func (d *deferral) sent(op *ir.Op) float64 {
 	return c.Sent(int64(n))
 }
 
-// best is how many of the products, the last ones, are to be put off so that least is left to wait for; the fewest, if several.
-func (d *deferral) best(ps []product) (n int) {
+// best is how many of the products, the last ones, are to be put off so that least is left to wait for, or little more: the fewest that have
+// most of the gain, since predictions may be wrong and what is put off is kept.
+func (d *deferral) best(ps []product) int {
 	least := d.exposed(nil)
-	for i := len(ps) - 1; i >= 0; i-- {
-		if e := d.exposed(ps[i:]); e < least {
-			n, least = len(ps)-i, e
+	for i := range ps {
+		least = min(least, d.exposed(ps[i:]))
+	}
+	const most = 7. / 8
+	enough := d.exposed(nil) - most*(d.exposed(nil)-least)
+	for n := range len(ps) + 1 {
+		if d.exposed(ps[len(ps)-n:]) <= enough {
+			return n
 		}
 	}
-	return n
+	return 0 // not reached: the least is among them
 }
 
 // exposed is what is left to wait for when products that were put off have been computed. Calls go on one after the other, in buckets.
 func (d *deferral) exposed(ps []product) float64 {
 	call := func(bytes float64) float64 { return bytes + float64(d.Bucket)/2 }
-	free, now, bucket := call(d.sent(d.last)), 0.0, 0.0
+	free, now, sent, bucket := call(d.sent(d.last)), 0.0, 0.0, int64(0)
 	for i, p := range ps {
-		now += p.work
-		bucket += p.sent
-		if i+1 == len(ps) || bucket+ps[i+1].sent > float64(d.Bucket) {
-			free, bucket = max(free, now)+call(bucket), 0
+		now, sent, bucket = now+p.work, sent+p.sent, bucket+p.bytes
+		if i+1 == len(ps) || bucket+ps[i+1].bytes > d.Bucket {
+			free, sent, bucket = max(free, now)+call(sent), 0, 0
 		}
 	}
 	return max(free-now, 0)
