@@ -35,6 +35,9 @@ func deferProducts(s *State, op *ir.Op, o DeferOptions) error {
 	if op.Name() != "builtin.module" {
 		return op.Errorf("defer works on a module, whose mesh it needs to know")
 	}
+	if o.Intensity < 0 {
+		return op.Errorf("defer: an intensity of %g: expected floating-point operations for a byte, or 0", o.Intensity)
+	}
 	mesh, sharded, err := dtms.MeshOf(op)
 	if err != nil || !sharded || o.Intensity == 0 {
 		return err

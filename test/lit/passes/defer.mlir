@@ -3,6 +3,7 @@
 // RUN: bluc opt %s --pass-pipeline='builtin.module(defer{bucket=64 intensity=100})' | FileCheck %s --check-prefix=COSTLY
 // RUN: bluc opt %s --pass-pipeline='builtin.module(defer{bucket=64})' | FileCheck %s --check-prefix=COSTLY
 // RUN: not bluc opt %s --pass-pipeline='builtin.module(bucket,defer)' 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: not bluc opt %s --pass-pipeline='builtin.module(defer{intensity=-1})' 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
 // The gradient of the table, which is large, is ready last. While its sum is under way the weights' gradients are computed that it doesn't
 // depend on, the last ones of the function, as many as leave least to wait for: a byte takes as long as an operation here, the table's sum
@@ -54,6 +55,7 @@
 // CHECK:         blu.dot
 // CHECK:         blu.scatter_add
 
+// NEGATIVE: defer: an intensity of -1: expected floating-point operations for a byte, or 0
 // ORDER: pass pipeline: defer must run before bucket: when a value is ready depends on where it is computed
 builtin.module attributes {blu.mesh = {context = "ring", cp = 1 : i64, dp = 2 : i64, zero = 0 : i64}} {
   func.func @accumulate_last(%x: tensor<16x4xf32>, %y: tensor<16x4xf32>, %at: tensor<16xi32>, %s: tensor<4x4xf32>, %first: tensor<i1>) -> (tensor<56x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
