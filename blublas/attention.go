@@ -76,6 +76,10 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 		b.Apart = true
 		return b
 	}
+	staged := func(b AttentionBlock) AttentionBlock {
+		b.Staged = true
+		return b
+	}
 	wide := a.Features > 64
 	switch {
 	case a.Precision == FP16x3 && kernel == AttentionForward && wide:
@@ -105,16 +109,18 @@ func (a Attention) groupBlocks(kernel AttentionKernel) []AttentionBlock {
 	case kernel == AttentionForward && wide:
 		return []AttentionBlock{turns(ahead(2, 64, 4, true)), ahead(2, 64, 4, true), group(2, 128, 2, false)}
 	case kernel == AttentionForward:
-		return []AttentionBlock{turns(ahead(2, 128, 4, true)), ahead(2, 128, 4, true), turns(ahead(3, 64, 4, true)), ahead(3, 64, 4, true), group(2, 128, 3, true), ahead(2, 64, 4, true),
-			apart(ahead(2, 128, 3, true)), apart(ahead(2, 64, 4, true)), apart(ahead(3, 64, 3, true))}
+		return []AttentionBlock{staged(turns(ahead(2, 128, 4, true))), staged(ahead(2, 128, 4, true)), staged(ahead(3, 64, 4, true)), staged(ahead(2, 64, 4, true)), turns(ahead(2, 128, 4, true)),
+			apart(ahead(2, 128, 3, true)), staged(apart(ahead(2, 64, 4, true))), staged(apart(ahead(3, 64, 2, true)))}
 	case kernel == AttentionGradQueries && wide:
 		return []AttentionBlock{group(2, 64, 3, false), group(2, 64, 3, true), group(2, 64, 2, false)}
 	case kernel == AttentionGradQueries:
-		return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(3, 64, 3, true), group(2, 128, 2, true), apart(group(2, 64, 4, true)), apart(group(3, 64, 3, true))}
+		return []AttentionBlock{staged(group(2, 64, 4, true)), staged(turns(group(2, 64, 4, true))), staged(group(3, 64, 3, true)), group(2, 64, 4, true), apart(group(2, 64, 4, true)),
+			staged(apart(group(2, 64, 3, true))), apart(group(3, 64, 3, true))}
 	case wide:
 		return []AttentionBlock{group(2, 64, 2, false), group(2, 32, 3, false)}
 	}
-	return []AttentionBlock{group(2, 64, 4, true), turns(group(2, 64, 4, true)), group(2, 64, 4, false), group(3, 64, 3, false), apart(group(2, 64, 4, true)), apart(group(3, 64, 2, false))}
+	return []AttentionBlock{staged(group(2, 64, 4, true)), staged(turns(group(2, 64, 4, true))), staged(group(2, 64, 4, false)), group(2, 64, 4, true), apart(group(2, 64, 4, true)),
+		staged(apart(group(2, 64, 3, true))), apart(group(3, 64, 2, false))}
 }
 
 // warpBlocks is blocks of warps.
@@ -194,6 +200,7 @@ type AttentionBlock struct {
 	Held      bool // warpgroups hold the block's rows in registers
 	HeldPart  bool // only the larger of their planes
 	Turns     bool // they take turns at beginning products, so that one's are done while another makes weights of its own
+	Staged    bool // results of 16 bits go by way of shared memory, a box of a warp's at once
 	Ahead     bool // they begin the scores of the next columns before they weight those of the last (forward)
 	Apart     bool // each has tiles of its own, and a ring, so that one's products run beside the start and the end of another's tile
 }
@@ -303,6 +310,7 @@ type attention struct {
 	shared    *ir.Value
 	first     *ir.Value // the block's first row
 	extent    *ir.Value // how many rows there are
+	whole     bool      // all rows of all blocks are among them
 	head      *ir.Value // of queries, or of keys in the kernel of their gradients
 	batch     *ir.Value
 	args      map[string]*ir.Value
@@ -338,7 +346,7 @@ func (a Attention) start(at *ir.Builder, d Device, what string, extent, heads in
 	within := b.Sub(number, b.MulI(w.block, heads*a.Batch))
 	w.batch = b.DivI(within, heads)
 	w.head = b.Sub(within, b.MulI(w.batch, heads))
-	w.extent = b.I32(extent)
+	w.extent, w.whole = b.I32(extent), extent%a.Block.rows() == 0
 	w.reads = newReads(w, a.panel(1))
 	return k, w
 }
@@ -467,6 +475,14 @@ func (w *attention) row(tile int, later bool) *ir.Value {
 	return w.b.AddI(w.b.Add(w.b.Add(w.first, w.warpRow), w.group), d)
 }
 
+// inside is whether there is a row of a block.
+func (w *attention) inside(row *ir.Value) *ir.Value {
+	if w.whole {
+		return w.b.True()
+	}
+	return w.b.Compare("lo", row, w.extent)
+}
+
 // columns is the ring of stages that a kernel goes through: blocks of columns, their number from 0 to `end`.
 type columns struct {
 	w     *attention
@@ -543,7 +559,7 @@ func (w *attention) storeRows(base *ir.Value, pitch int, acc []*ir.Value, factor
 	for t := range w.Block.Tiles {
 		for _, later := range []bool{false, true} {
 			row, f := w.row(t, later), factor(t, later)
-			inside := b.Compare("lo", row, w.extent)
+			inside := w.inside(row)
 			index := b.Add(b.MulI(row, pitch*size), b.MulI(w.quad, 2*size))
 			at := b.MulWide(b.Select(inside, index, b.I32(0)), 1, base)
 			for j := range perTile {

@@ -57,7 +57,8 @@ func (w *attention) forward() {
 	offset, carried := ring.each(b.I32(0), unmasked, offset, state.begin(), step(false))
 	_, carried = ring.each(unmasked, end, offset, carried, step(true))
 	state.take(carried)
-	w.finish(state, each(state.greatest, func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale())) }))
+	factor := w.finish(state.den, each(state.greatest, func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale())) }))
+	w.storeRows(w.base("o", w.O, w.head), w.O.Row, state.sum, factor)
 }
 
 // keyBlocks is the number of blocks of keys that all of the block's queries see whole, and that of those that any sees.
@@ -221,14 +222,14 @@ func (x exponents) shrink(before *ir.Value) *ir.Value {
 	return b.Unary(ptx.Exp2Flushed, b.Binary(ptx.Add, b.Binary(ptx.Mul, before, x.factor), x.below))
 }
 
-// finish writes the outputs and lse; greatest is the greatest scores in the unit of exponents.
-func (w *attention) finish(s *softmax, greatest []*ir.Value) {
+// finish writes lse, and returns the factors of outputs; greatest is the greatest scores in the unit of exponents.
+func (w *attention) finish(denominators, greatest []*ir.Value) (factor func(tile int, later bool) *ir.Value) {
 	b := w.b
 	var inverse []*ir.Value
 	rows := w.statistics("lse", w.head)
 	for t := range w.Block.Tiles {
 		for i, later := range []bool{false, true} {
-			den := w.quads(s.den[2*t+i], ptx.Add)
+			den := w.quads(denominators[2*t+i], ptx.Add)
 			none := b.Compare("eq", den, b.F32(0)) // a query that sees no key
 			inverse = append(inverse, b.Select(none, b.F32(0), b.Binary(ptx.Div, b.F32(1), den)))
 			lse := b.FMA(b.Unary(ptx.Log2, den), b.F32(math.Ln2*w.unit()), greatest[2*t+i])
@@ -237,15 +238,15 @@ func (w *attention) finish(s *softmax, greatest []*ir.Value) {
 				lse = b.Binary(ptx.Mul, lse, b.F32(1/w.unit()))
 			}
 			row := w.row(t, later)
-			inside := b.And(b.Compare("lo", row, w.extent), b.Compare("eq", w.quad, b.I32(0)))
+			inside := b.And(w.inside(row), b.Compare("eq", w.quad, b.I32(0)))
 			at := b.MulWide(b.Select(inside, row, b.I32(0)), 4, rows)
 			b.Store(at, lse, ptx.Access{Space: "global", If: inside})
 		}
 	}
-	w.storeRows(w.base("o", w.O, w.head), w.O.Row, s.sum, func(t int, later bool) *ir.Value {
+	return func(t int, later bool) *ir.Value {
 		if later {
 			return inverse[2*t+1]
 		}
 		return inverse[2*t]
-	})
+	}
 }

@@ -94,7 +94,7 @@ func (w *attention) rowNumbers() (lse []*ir.Value) {
 	for t := range w.Block.Tiles {
 		for _, later := range []bool{false, true} {
 			row := w.row(t, later)
-			inside := b.Compare("lo", row, w.extent)
+			inside := w.inside(row)
 			l := b.Load(b.MulWide(b.Select(inside, row, b.I32(0)), 4, lses), b.Ctx.F32(), 1, ptx.Access{Space: "global", If: inside})
 			lse = append(lse, w.inExponents(l))
 		}
@@ -119,7 +119,7 @@ func (w *attention) deltas() (delta []*ir.Value) {
 		var outputs, grads [2][]*ir.Value
 		for i, later := range []bool{false, true} {
 			rows[i] = w.row(t, later)
-			inside := b.Compare("lo", rows[i], w.extent)
+			inside := w.inside(rows[i])
 			row := b.Select(inside, rows[i], b.I32(0))
 			at := func(base *ir.Value, pitch int) *ir.Value {
 				return b.MulWide(b.Add(b.MulI(row, pitch*size), b.MulI(w.quad, 16)), 1, base)
@@ -152,7 +152,7 @@ func (w *attention) deltas() (delta []*ir.Value) {
 func (w *attention) storeDelta(row, sum *ir.Value) *ir.Value {
 	b := w.b
 	sum = w.quads(sum, ptx.Add)
-	inside := b.Compare("lo", row, w.extent)
+	inside := w.inside(row)
 	at := b.MulWide(b.Select(inside, row, b.I32(0)), 4, w.statistics("delta", w.head))
 	b.Store(at, sum, ptx.Access{Space: "global", If: b.And(inside, b.Compare("eq", w.quad, b.I32(0)))})
 	return sum

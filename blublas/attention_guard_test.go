@@ -104,15 +104,15 @@ func TestAttentionGuard(t *testing.T) {
 // Whatever warps run first, the results are the same to the bit.
 func TestAttentionAnyOrder(t *testing.T) {
 	for _, c := range []struct {
-		precision Precision
-		turns     bool
-	}{{BF16, false}, {BF16, true}, {FP16x3, false}, {FP16x3, true}} {
+		precision     Precision
+		turns, staged bool
+	}{{BF16, false, false}, {BF16, true, false}, {BF16, true, true}, {FP16x3, false, false}, {FP16x3, true, false}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
 			var want [][]byte
 			for seed := range uint64(3) {
 				a := planesAttention(1, 200)
-				a.Precision, a.Block.Consumers, a.Block.Turns, a.Block.Ahead = c.precision, 2, c.turns, c.turns
+				a.Precision, a.Block.Consumers, a.Block.Turns, a.Block.Ahead, a.Block.Staged = c.precision, 2, c.turns, c.turns, c.staged
 				e := a.prepare(rand.New(rand.NewPCG(3, 4)))
 				e.seed = seed
 				for _, kernel := range a.kernels(t) {

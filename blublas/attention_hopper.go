@@ -22,6 +22,7 @@ type groups struct {
 	columns operand // of a step
 	lefts   []string
 	rights  []string
+	results []string
 	buffers int                  // of rows
 	maps    map[string]*ir.Value // tensor maps
 	warp    *ir.Value
@@ -83,6 +84,7 @@ func (kernel AttentionKernel) sides() (lefts, rights []string) {
 func (a Attention) planHopper(kernel AttentionKernel, limit int) *groups {
 	w := &groups{attention: &attention{Attention: a, rowsAreKeys: kernel == AttentionGradKeys}, kind: kernel, planes: a.planeCount(), buffers: 2}
 	w.lefts, w.rights = kernel.sides()
+	w.results = kernel.results()
 	if w.readsOutputs() {
 		w.lefts = append(w.lefts, "o")
 	}
@@ -105,7 +107,8 @@ func (k AttentionBlock) streams() int {
 func (w *groups) bufferBytes() int { return len(w.lefts) * w.rows.bytes() }
 func (w *groups) stageBytes() int  { return 2 * w.columns.bytes() }
 func (w *groups) ring() int        { return w.buffers * w.bufferBytes() }
-func (w *groups) numbers() int     { return w.ring() + w.Block.Stages*w.stageBytes() }
+func (w *groups) boxes() int       { return w.ring() + w.Block.Stages*w.stageBytes() }
+func (w *groups) numbers() int     { return w.boxes() + w.boxesBytes() }
 func (w *groups) barriers() int {
 	n := w.numbers()
 	switch w.kind {
@@ -161,6 +164,10 @@ func (a Attention) checkHopper(kernel AttentionKernel, d Device) error {
 		return fail("%d features; a multiple of 16, at most 128", a.Features)
 	case b.Consumers > 3 || b.Tiles != 1 || b.Stages < 2, b.Apart && b.Turns:
 		return fail("a block of %+v", b)
+	case b.Staged && a.Precision != BF16:
+		return fail("results of 16 bits are staged, %s has others", a.Precision)
+	case b.Staged && a.Features%64 != 0:
+		return fail("boxes of results are 64 features wide")
 	}
 	limit := min(d.SharedPerBlock, int(ptx.SharedLimit(a.Target)))
 	if n := a.planHopper(kernel, limit).sharedBytes(); n > limit {
@@ -177,6 +184,7 @@ func (a Attention) startHopper(at *ir.Builder, kernel AttentionKernel, d Device,
 		extent, heads = a.Keys, a.KeyHeads
 	}
 	w.tiles = a.tiling(extent, heads, w.rows.rows, d, kernel == AttentionGradKeys)
+	w.whole = extent%w.rows.rows == 0 && !w.tiles.beyond() && a.Guard == Always
 	k := &Kernel{Name: a.name(what), Threads: 128 * (a.Block.Consumers + 1), Cluster: 1, Shared: w.sharedBytes(), Grid: min(ceil(w.tiles.items, a.Block.streams()), d.SMs)}
 	k.Params, pointers = w.parameters(pointers)
 	var types []ir.Type
@@ -201,8 +209,11 @@ func (a Attention) startHopper(at *ir.Builder, kernel AttentionKernel, d Device,
 	return k, w
 }
 
-// parameters lists the tensor maps, then pointers: those given, the scales of planes, the guard's words.
+// parameters lists the tensor maps, then pointers: those given, results that aren't staged, the scales of planes, the guard's words.
 func (w *groups) parameters(pointers []string) (params []Param, names []string) {
+	if !w.Block.Staged {
+		pointers = append(pointers, w.results...)
+	}
 	for i, side := range [][]string{w.lefts, w.rights} {
 		rows := w.rows.rows
 		if i == 1 {
@@ -213,6 +224,11 @@ func (w *groups) parameters(pointers []string) (params []Param, names []string) 
 			if w.scaled() {
 				pointers = append(pointers, name+".scales")
 			}
+		}
+	}
+	if w.Block.Staged {
+		for _, name := range w.results {
+			params = append(params, w.tensorMap(name, boxRows))
 		}
 	}
 	if w.Guard != Always {
@@ -233,8 +249,14 @@ func (a Attention) tensor(name string) (s Strides, heads, positions int) {
 		return a.O, a.Heads, a.Queries
 	case "do":
 		return a.DO, a.Heads, a.Queries
+	case "dq":
+		return a.DQ, a.Heads, a.Queries
 	case "k":
 		return a.K, a.KeyHeads, a.Keys
+	case "dk":
+		return a.DK, a.KeyHeads, a.Keys
+	case "dv":
+		return a.DV, a.KeyHeads, a.Keys
 	}
 	return a.V, a.KeyHeads, a.Keys
 }
@@ -370,6 +392,9 @@ func (a Attention) tiling(extent, heads, rows int, d Device, rising bool) tiles 
 	return t
 }
 
+// beyond is whether some tiles lie beyond the end: the other half of the middle.
+func (t tiles) beyond() bool { return t.folded && t.count%2 == 1 }
+
 // each goes over the block's tiles.
 func (w *groups) each(carried []*ir.Value, body func(carried []*ir.Value) []*ir.Value) {
 	b, t := w.b, &w.tiles
@@ -418,7 +443,7 @@ func (w *groups) locate(i *ir.Value) {
 		extent = w.Keys
 	}
 	w.extent = b.I32(extent)
-	if t.folded && t.count%2 == 1 { // the other half of the middle is beyond the end
+	if t.beyond() {
 		w.extent = b.Select(b.Compare("lo", w.first, w.extent), w.extent, b.I32(0))
 	}
 	if w.Guard != Always {
@@ -538,6 +563,7 @@ func (w *groups) consume(tile func(ring, rows slot) slot) func() {
 			return append(ring.values(), w.after(rows, w.buffers).values()...)
 		})
 		w.lastTurn()
+		w.drain()
 	}
 }
 

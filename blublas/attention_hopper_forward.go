@@ -2,15 +2,16 @@ package blublas
 
 import (
 	"math"
+	"slices"
 
 	"blutrain/dialects/ptx"
 	"blutrain/ir"
 )
 
-// forwardHopper makes Forward's kernel for warpgroups. Parameters: tensor maps of q, k and v, or of their planes, o, lse; with
-// planes their scales.
+// forwardHopper makes Forward's kernel for warpgroups. Parameters: tensor maps of q, k and v, or of their planes, lse, o; with
+// planes their scales. Staged, o has a tensor map.
 func (a Attention) forwardHopper(at *ir.Builder, d Device) *Kernel {
-	k, w := a.startHopper(at, AttentionForward, d, "attention", "o", "lse")
+	k, w := a.startHopper(at, AttentionForward, d, "attention", "lse")
 	w.build(w.forwardTile)
 	return k
 }
@@ -80,8 +81,8 @@ func (f *forwarding) step(masked bool) func(i *ir.Value, carried []*ir.Value) []
 		ring, state := slot{carried[0], carried[1]}, asRunning(carried[2:])
 		column := b.MulI(i, f.Block.Columns)
 		scale, ofValues := f.scales(column)
-		keys, values := f.scores(ring, 0), f.sums(ring, 1)
 		f.wait(full, ring)
+		keys, values := f.scores(ring, 0), f.sums(ring, 1)
 		b.Do(ptx.WGMMAFence, nil)
 		acc := f.commit(f.contract(f.queries, keys))
 		f.pass()
@@ -139,7 +140,11 @@ func (f *forwarding) ahead(ring slot, state running, unmasked, end *ir.Value) (s
 	acc := f.commit(f.contract(f.queries, keys))
 	f.pass()
 	scores := f.quarters(b.Do(ptx.WGMMAWait, []*ir.Value{acc}, "pending", 0).Result(0))
-	f.mask(scores, first, math.Inf(-1))
+	scores = b.For(unmasked, b.I32(1), b.I32(1), true, scores, func(_ *ir.Value, scores []*ir.Value) []*ir.Value { // once, or not at all
+		scores = slices.Clone(scores)
+		f.mask(scores, first, math.Inf(-1))
+		return scores
+	})
 	weights, _ := f.update(&state, scores, scale) // nothing came before
 	n := len(state.values())
 	carry := func(before, ring slot, ofValues *ir.Value, state running, weights factor) []*ir.Value {
@@ -153,8 +158,8 @@ func (f *forwarding) ahead(ring slot, state running, unmasked, end *ir.Value) (s
 			state, weights := asRunning(carried[5:5+n]), f.ofRegisters(carried[5+n:])
 			column := b.MulI(i, f.Block.Columns)
 			scale, next := f.scales(column)
-			keys, values := f.scores(ring, 0), f.sums(before, 1)
 			f.wait(full, ring)
+			keys, values := f.scores(ring, 0), f.sums(before, 1)
 			f.turn()
 			b.Do(ptx.WGMMAFence, nil)
 			acc := f.commit(f.contract(f.queries, keys))
@@ -273,5 +278,6 @@ func (w *groups) finishTile(state running) {
 		down := b.F32(1.0 / weightScale)
 		state.sum = b.Binary(ptx.Mul, state.sum, w.byRow(w.Features/2, [2]*ir.Value{down, down}))
 	}
-	w.finish(&softmax{w: w.attention, den: state.den[:], sum: w.quarters(state.sum)}, each(state.greatest[:], func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale()/w.powerBelow())) }))
+	factor := w.finish(state.den[:], each(state.greatest[:], func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale()/w.powerBelow())) }))
+	w.storeResults(result{"o", w.O, w.quarters(state.sum), factor})
 }

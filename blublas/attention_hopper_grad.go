@@ -7,12 +7,12 @@ import (
 	"blutrain/ir"
 )
 
-// gradQueriesHopper makes GradQueries' kernel for warpgroups. Parameters: tensor maps of q, do, o, k and v, lse, dq, delta; or
-// tensor maps of the planes of q, do, k and v, o, lse, do, dq, delta and the planes' scales.
+// gradQueriesHopper makes GradQueries' kernel for warpgroups. Parameters: tensor maps of q, do, o, k and v, lse, delta, dq; or
+// tensor maps of the planes of q, do, k and v, lse, delta, o, do, dq and the planes' scales. Staged, dq has a tensor map.
 func (a Attention) gradQueriesHopper(at *ir.Builder, d Device) *Kernel {
-	pointers := []string{"lse", "dq", "delta"}
+	pointers := []string{"lse", "delta"}
 	if a.scaled() {
-		pointers = []string{"o", "lse", "do", "dq", "delta"}
+		pointers = append(pointers, "o", "do")
 	}
 	k, w := a.startHopper(at, AttentionGradQueries, d, "attention_grad_queries", a.summed(pointers...)...)
 	w.build(w.gradQueriesTile)
@@ -50,7 +50,7 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 	ring = w.skip(end, all, slot{out[0], out[1]})
 	w.pass()
 	sums, factor := w.quarters(out[2]), func(int, bool) *ir.Value { return b.F32(w.Scale) }
-	w.storeRows(w.base("dq", w.DQ, w.head), w.DQ.Row, sums, factor)
+	w.storeResults(result{"dq", w.DQ, sums, factor})
 	w.sumRows(w.Sums.Q, sums, factor)
 	return ring
 }
@@ -113,8 +113,8 @@ func (g *queryGrads) step(masked bool) func(i *ir.Value, carried []*ir.Value) []
 			keyScale = g.scaleOf("k", g.head, column)
 			scale, gradScale = b.Binary(ptx.Mul, scale, keyScale), b.Binary(ptx.Mul, gradScale, g.scaleOf("v", g.head, column))
 		}
-		keys, values, sums := g.scores(ring, 0), g.scores(ring, 1), g.sums(ring, 0)
 		g.wait(full, ring)
+		keys, values, sums := g.scores(ring, 0), g.scores(ring, 1), g.sums(ring, 0)
 		b.Do(ptx.WGMMAFence, nil)
 		both := g.begun(g.contract(g.queries, keys), g.contract(g.grads, values))
 		scores := g.quarters(both[0])
@@ -172,9 +172,9 @@ func (w *groups) addScaled(left factor, down [2]*ir.Value, right factor, scale, 
 }
 
 // gradKeysHopper makes GradKeys' kernel for warpgroups. Parameters: tensor maps of k, v, q and do, or of their planes, lse,
-// delta, dk, dv; with planes their scales.
+// delta, dk, dv; with planes their scales. Staged, dk and dv have tensor maps.
 func (a Attention) gradKeysHopper(at *ir.Builder, d Device) *Kernel {
-	k, w := a.startHopper(at, AttentionGradKeys, d, "attention_grad_keys", a.summed("lse", "delta", "dk", "dv")...)
+	k, w := a.startHopper(at, AttentionGradKeys, d, "attention_grad_keys", a.summed("lse", "delta")...)
 	w.build(w.gradKeysTile)
 	return k
 }
@@ -201,8 +201,7 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 	w.pass()
 	factor := func(x float64) func(int, bool) *ir.Value { return func(int, bool) *ir.Value { return b.F32(x) } }
 	dk, dv := w.quarters(out[2]), w.quarters(out[3])
-	w.storeRows(w.base("dk", w.DK, w.head), w.DK.Row, dk, factor(w.Scale))
-	w.storeRows(w.base("dv", w.DV, w.head), w.DV.Row, dv, factor(1))
+	w.storeResults(result{"dk", w.DK, dk, factor(w.Scale)}, result{"dv", w.DV, dv, factor(1)})
 	w.sumRows(w.Sums.K, dk, factor(w.Scale))
 	w.sumRows(w.Sums.V, dv, factor(1))
 	return slot{out[0], out[1]}
@@ -227,8 +226,8 @@ func (g *keyGrads) step(head *ir.Value, masked bool) func(i *ir.Value, carried [
 			ofQueries, ofGrads = g.scaleOf("q", head, query), g.scaleOf("do", head, query)
 			scale, gradScale = b.Binary(ptx.Mul, scale, ofQueries), b.Binary(ptx.Mul, gradScale, ofGrads)
 		}
-		queries, grads, querySums, gradSums := g.scores(ring, 0), g.scores(ring, 1), g.sums(ring, 0), g.sums(ring, 1)
 		g.wait(full, ring)
+		queries, grads, querySums, gradSums := g.scores(ring, 0), g.scores(ring, 1), g.sums(ring, 0), g.sums(ring, 1)
 		b.Do(ptx.WGMMAFence, nil)
 		both := g.begun(g.contract(g.keys, queries), g.contract(g.values, grads))
 		p, ds := g.columnWeights(ring, query, both[0], both[1], scale, gradScale, masked)

@@ -49,18 +49,22 @@ func (w *groups) left(rows slot, i int) factor {
 // held reads this consumer's rows of tensor i of the block into registers.
 func (w *groups) held(rows slot, i int) factor {
 	b := w.b
-	// Lanes 8 to 15 name rows 8 to 15, lanes 16 on the second 16 bytes. Rows from a multiple of 8 on: the swizzle depends on
-	// the lane alone.
-	eight, high := b.Binary(ptx.And, w.lane, b.I32(7)), b.DivI(w.lane, 16)
 	row := b.Add(w.warpRow, b.Binary(ptx.And, w.lane, b.I32(15)))
-	at := b.Add(b.Add(w.shared, b.MulI(rows.index, w.bufferBytes())), b.MulI(row, rowBytes))
-	var places [4]*ir.Value
-	for s := range places {
-		places[s] = b.Add(at, b.MulI(b.Binary(ptx.Xor, b.AddI(high, 2*s), eight), 16))
-	}
+	places := w.places(b.Add(b.Add(w.shared, b.MulI(rows.index, w.bufferBytes())), b.MulI(row, rowBytes)))
 	return func(plane, step int) *ir.Value {
 		return b.LoadMatrix(places[step%4], 4, i*w.rows.bytes()+plane*w.rows.plane()+step/4*w.rows.column(), false)
 	}
+}
+
+// places is where a lane's rows of four matrices lie, by steps of 16 of the first 64 features, given where the row starts: lanes 8 to 15 name
+// rows 8 to 15, lanes 16 on the second 16 bytes. Rows from a multiple of 8 on: the swizzle depends on the lane alone.
+func (w *groups) places(row *ir.Value) (all [4]*ir.Value) {
+	b := w.b
+	eight, high := b.Binary(ptx.And, w.lane, b.I32(7)), b.DivI(w.lane, 16)
+	for s := range all {
+		all[s] = b.Add(row, b.MulI(b.Binary(ptx.Xor, b.AddI(high, 2*s), eight), 16))
+	}
+	return all
 }
 
 // heldPlanes is how many planes of rows are held in registers: the larger of them.

@@ -39,7 +39,7 @@ func (w *attention) sumRows(column int, acc []*ir.Value, factor func(tile int, l
 			sums = append(sums, b.Extract(x, 0), b.Extract(x, 1))
 		}
 		for r, later := range []bool{false, true} {
-			inside, f := b.Compare("lo", w.row(t, later), w.extent), factor(t, later)
+			inside, f := w.inside(w.row(t, later)), factor(t, later)
 			for i := range sums {
 				x := b.Select(inside, b.Binary(ptx.Mul, b.Extract(acc[t*perTile+i/2], 2*r+i%2), f), b.F32(0))
 				if later {
@@ -52,7 +52,7 @@ func (w *attention) sumRows(column int, acc []*ir.Value, factor func(tile int, l
 		sums, from, mine := w.sumGroups(sums)
 		row := b.Add(b.MulI(w.batch, ceil(positions, AttentionSumRows)), b.DivI(first, AttentionSumRows))
 		index := b.Add(b.MulI(row, w.Sums.Pitch), b.Add(b.AddI(b.MulI(w.head, w.Features), column), b.Add(from, b.MulI(w.quad, 2))))
-		at, there := b.MulWide(index, 4, w.args["sums"]), b.Compare("lo", first, w.extent)
+		at, there := b.MulWide(index, 4, w.args["sums"]), w.inside(first)
 		if mine != nil {
 			there = b.And(there, mine)
 		}

@@ -214,6 +214,16 @@ func attentions() []Attention {
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 300, Keys: 300, Features: 64, Causal: true, Scale: 0.125}, turns(ahead, 2))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 260, Features: 32, Causal: true, Scale: 0.125}, turns(part, 2))
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 200, Keys: 130, Features: 32, Causal: true, Scale: 0.125}, turns(ahead, 3))
+	staged := func(b AttentionBlock) AttentionBlock {
+		b.Staged = true
+		return b
+	}
+	// Staged: the same in pairs; queries that see no key; shared keys, of which a last box has few rows; more features than a box has.
+	add(BF16, ptx.SM90A, Attention{Batch: 2, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, staged(group(1, 64, 2, true)))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 200, Keys: 130, Features: 64, Causal: true, Scale: 0.125}, staged(turns(ahead, 3)))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 135, Keys: 200, Features: 64, Causal: true, Scale: 0.125}, staged(turns(ahead, 2)))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 85, Features: 128, Scale: 0.1}, staged(group(1, 32, 2, true)))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: 128, Keys: 64, Features: 64, Scale: 0.1}, staged(group(1, 48, 2, true)))
 	add(FP16, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 70, Keys: 130, Features: 64, Causal: true, Scale: 0.125}, group(2, 64, 2, true))
 	add(FP16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 90, Keys: 70, Features: 128, Scale: 0.1}, group(1, 64, 2, false))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 2, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, group(1, 64, 2, true))

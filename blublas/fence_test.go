@@ -48,13 +48,16 @@ func TestReadsBeforeCopies(t *testing.T) {
 	groups := AttentionBlock{Tiles: 1, Columns: 64, Stages: 2, PerSM: 1, Consumers: 1}
 	held, part := groups, groups
 	held.Held, part.HeldPart = true, true
+	staged := held
+	staged.Staged = true
 	for name, c := range map[string]struct {
 		precision Precision
 		block     AttentionBlock
-	}{"rows in registers": {BF16, held}, "a part of them": {FP16x3, part}} {
+		features  int
+	}{"rows in registers": {BF16, held, 16}, "a part of them": {FP16x3, part, 16}, "results in boxes": {BF16, staged, 64}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := Attention{Batch: 1, Heads: 3, KeyHeads: 3, Queries: 70, Keys: 70, Features: 16, Scale: 0.2, Precision: c.precision, Target: ptx.SM90A, Block: c.block}.placed()
+			a := Attention{Batch: 1, Heads: 3, KeyHeads: 3, Queries: 70, Keys: 70, Features: c.features, Scale: 0.2, Precision: c.precision, Target: ptx.SM90A, Block: c.block}.placed()
 			for number := len(a.kernels(t)) - 3; number < len(a.kernels(t)); number++ { // those that make planes come before them
 				needed(t, func(change func(*ir.Op)) (err error) {
 					e, all := a.prepare(rand.New(rand.NewPCG(1, 2))), a.kernelsFor(t, one)

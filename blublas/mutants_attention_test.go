@@ -37,8 +37,8 @@ func TestAttentionMutants(t *testing.T) {
 	groups := AttentionBlock{Tiles: 1, Columns: 64, Stages: 2, PerSM: 1, Consumers: 1}
 	held, part := groups, groups
 	held.Held, part.HeldPart = true, true
-	turns := held
-	turns.Turns, turns.Consumers = true, 2
+	turns, staged := held, held
+	turns.Turns, turns.Consumers, staged.Staged = true, 2, true
 	apart := held
 	apart.Apart, apart.Consumers = true, 2
 	cases := []struct {
@@ -46,10 +46,12 @@ func TestAttentionMutants(t *testing.T) {
 		target    string
 		block     AttentionBlock
 		positions int
+		features  int
 	}{
-		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, 90},
-		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}, 90},
-		{BF16, ptx.SM90A, held, 150}, {FP16x3, ptx.SM90A, part, 150}, {BF16, ptx.SM90A, turns, 250}, {BF16, ptx.SM90A, apart, 250},
+		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, 90, 32},
+		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}, 90, 32},
+		{BF16, ptx.SM90A, held, 150, 32}, {FP16x3, ptx.SM90A, part, 150, 32}, {BF16, ptx.SM90A, turns, 250, 32}, {BF16, ptx.SM90A, staged, 150, 64},
+		{BF16, ptx.SM90A, apart, 250, 32},
 	}
 	tables := make([]string, len(cases))
 	t.Run("kernels", func(t *testing.T) {
@@ -57,7 +59,7 @@ func TestAttentionMutants(t *testing.T) {
 			if testing.Short() && c.block.Consumers > 0 {
 				continue
 			}
-			a := Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: c.positions, Keys: c.positions, Features: 32, Causal: true, Scale: 0.2, Precision: c.precision, Target: c.target, Block: c.block}
+			a := Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: c.positions, Keys: c.positions, Features: c.features, Causal: true, Scale: 0.2, Precision: c.precision, Target: c.target, Block: c.block}
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
 				tables[i] = a.placed().mutants(t, d)

@@ -56,6 +56,7 @@ func (k AttentionBlock) Choice() string {
 	w.when(k.PerSM > 1, "per-sm=%d", k.PerSM)
 	w.when(k.Held, "held")
 	w.when(k.HeldPart, "held-part")
+	w.when(k.Staged, "staged")
 	w.when(k.Ahead, "ahead")
 	w.when(k.Turns, "turns")
 	return w.String()
