@@ -403,7 +403,7 @@ func (w *attention) base(param string, s Strides, head *ir.Value) *ir.Value {
 }
 
 // keyHead is the head of keys that the block's head of queries reads.
-func (w *attention) keyHead() *ir.Value { return w.b.DivI(w.head, w.Heads/w.KeyHeads) }
+func (w *attention) keyHead() *ir.Value { return divided(w.b, w.head, w.Heads/w.KeyHeads) }
 
 // scale is what scores are multiplied by, in the unit of exponents: of e in TF32x3 and FP16x3, which round nothing more than
 // float32 does; else of 2.
@@ -552,13 +552,23 @@ func (w *attention) zeros(n int) []*ir.Value {
 	return acc
 }
 
+// rowFactor is what the numbers of a thread's row are multiplied by; nil is 1, which the assembler would multiply by.
+type rowFactor func(tile int, later bool) *ir.Value
+
+func (w *attention) times(x *ir.Value, f rowFactor, tile int, later bool) *ir.Value {
+	if f == nil {
+		return x
+	}
+	return w.b.Binary(ptx.Mul, x, f(tile, later))
+}
+
 // storeRows writes 16 x Features numbers of each tile, times the factors of their rows, as elements of the tensors.
-func (w *attention) storeRows(base *ir.Value, pitch int, acc []*ir.Value, factor func(tile int, later bool) *ir.Value) {
+func (w *attention) storeRows(base *ir.Value, pitch int, acc []*ir.Value, factor rowFactor) {
 	b, size := w.b, w.size()
 	perTile := w.Features / 8
 	for t := range w.Block.Tiles {
 		for _, later := range []bool{false, true} {
-			row, f := w.row(t, later), factor(t, later)
+			row := w.row(t, later)
 			inside := w.inside(row)
 			index := b.Add(b.MulI(row, pitch*size), b.MulI(w.quad, 2*size))
 			at := b.MulWide(b.Select(inside, index, b.I32(0)), 1, base)
@@ -568,7 +578,7 @@ func (w *attention) storeRows(base *ir.Value, pitch int, acc []*ir.Value, factor
 					i = 2
 				}
 				x, y := b.Extract(acc[t*perTile+j], i), b.Extract(acc[t*perTile+j], i+1)
-				x, y = b.Binary(ptx.Mul, x, f), b.Binary(ptx.Mul, y, f)
+				x, y = w.times(x, factor, t, later), w.times(y, factor, t, later)
 				access := ptx.Access{Space: "global", Offset: 8 * j * size, If: inside}
 				if size == 2 {
 					b.Store(at, b.Pack("bf16", x, y), access)

@@ -223,7 +223,7 @@ func (x exponents) shrink(before *ir.Value) *ir.Value {
 }
 
 // finish writes lse, and returns the factors of outputs; greatest is the greatest scores in the unit of exponents.
-func (w *attention) finish(denominators, greatest []*ir.Value) (factor func(tile int, later bool) *ir.Value) {
+func (w *attention) finish(denominators, greatest []*ir.Value) rowFactor {
 	b := w.b
 	var inverse []*ir.Value
 	rows := w.statistics("lse", w.head)

@@ -362,7 +362,7 @@ func (w *groups) releasesEarly() bool { return w.Block.Held && w.buffers == 1 }
 
 // releaseRows gives back all other rows, before the tile's results are stored.
 func (w *groups) releaseRows(rows slot) {
-	if w.releasesEarly() {
+	if w.releasesEarly() || w.Block.Staged { // results' fence is one for rows, too
 		return
 	}
 	if w.Block.Held || w.Block.HeldPart || w.kind == AttentionGradQueries {
@@ -398,7 +398,7 @@ func (t tiles) beyond() bool { return t.folded && t.count%2 == 1 }
 // each goes over the block's tiles.
 func (w *groups) each(carried []*ir.Value, body func(carried []*ir.Value) []*ir.Value) {
 	b, t := w.b, &w.tiles
-	count := b.DivI(b.Sub(b.I32(t.items+t.grid-1), t.block), t.grid)
+	count := divided(b, b.Sub(b.I32(t.items+t.grid-1), t.block), t.grid)
 	if t.folded {
 		count = b.MulI(count, 2)
 	}
@@ -416,7 +416,7 @@ func (w *groups) locate(i *ir.Value) {
 	case t.folded:
 		pairs := ceil(t.count, 2)
 		item := b.Add(t.block, b.MulI(b.DivI(i, 2), t.grid))
-		head = b.DivI(item, pairs)
+		head = divided(b, item, pairs)
 		pair := b.Sub(item, b.MulI(head, pairs))
 		other := b.Sub(b.I32(2*pairs-1), pair)
 		if t.rising {
@@ -425,18 +425,18 @@ func (w *groups) locate(i *ir.Value) {
 		block = b.Select(b.Compare("eq", b.Binary(ptx.And, i, b.I32(1)), b.I32(0)), other, pair)
 	case t.causal:
 		item := b.Add(t.block, b.MulI(i, t.grid))
-		block = b.DivI(item, t.total)
+		block = divided(b, item, t.total)
 		head = b.Sub(item, b.MulI(block, t.total))
 		if !t.rising {
 			block = b.Sub(b.I32(t.count-1), block)
 		}
 	default:
 		item := b.Add(t.block, b.MulI(i, t.grid))
-		head = b.DivI(item, t.count)
+		head = divided(b, item, t.count)
 		block = b.Sub(item, b.MulI(head, t.count))
 	}
 	w.first = b.MulI(block, t.rows)
-	w.batch = b.DivI(head, t.heads)
+	w.batch = divided(b, head, t.heads)
 	w.head = b.Sub(head, b.MulI(w.batch, t.heads))
 	extent := w.Queries
 	if w.kind == AttentionGradKeys {

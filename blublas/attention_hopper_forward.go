@@ -54,7 +54,7 @@ func (w *groups) forwardTile(ring, rows slot) slot {
 	w.releaseRows(rows)
 	ring = w.skip(end, all, ring)
 	w.pass()
-	w.finishTile(state)
+	w.finishTile(rows, state)
 	return ring
 }
 
@@ -269,7 +269,7 @@ func (w *groups) scaledWeights(greatest, before, scale *ir.Value) (weight func(s
 }
 
 // finishTile writes outputs and lse.
-func (w *groups) finishTile(state running) {
+func (w *groups) finishTile(rows slot, state running) {
 	b := w.b
 	if w.scaled() {
 		for i := range state.den {
@@ -279,5 +279,5 @@ func (w *groups) finishTile(state running) {
 		state.sum = b.Binary(ptx.Mul, state.sum, w.byRow(w.Features/2, [2]*ir.Value{down, down}))
 	}
 	factor := w.finish(state.den[:], each(state.greatest[:], func(x *ir.Value) *ir.Value { return b.Binary(ptx.Mul, x, b.F32(w.scale()/w.powerBelow())) }))
-	w.storeResults(result{"o", w.O, w.quarters(state.sum), factor})
+	w.storeResults(rows, result{"o", w.O, w.quarters(state.sum), factor})
 }

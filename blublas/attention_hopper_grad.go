@@ -50,7 +50,7 @@ func (w *groups) gradQueriesTile(ring, rows slot) slot {
 	ring = w.skip(end, all, slot{out[0], out[1]})
 	w.pass()
 	sums, factor := w.quarters(out[2]), func(int, bool) *ir.Value { return b.F32(w.Scale) }
-	w.storeResults(result{"dq", w.DQ, sums, factor})
+	w.storeResults(rows, result{"dq", w.DQ, sums, factor})
 	w.sumRows(w.Sums.Q, sums, factor)
 	return ring
 }
@@ -199,11 +199,11 @@ func (w *groups) gradKeysTile(ring, rows slot) slot {
 	})
 	w.releaseRows(rows)
 	w.pass()
-	factor := func(x float64) func(int, bool) *ir.Value { return func(int, bool) *ir.Value { return b.F32(x) } }
 	dk, dv := w.quarters(out[2]), w.quarters(out[3])
-	w.storeResults(result{"dk", w.DK, dk, factor(w.Scale)}, result{"dv", w.DV, dv, factor(1)})
-	w.sumRows(w.Sums.K, dk, factor(w.Scale))
-	w.sumRows(w.Sums.V, dv, factor(1))
+	factor := func(int, bool) *ir.Value { return b.F32(w.Scale) }
+	w.storeResults(rows, result{"dk", w.DK, dk, factor}, result{"dv", w.DV, dv, nil})
+	w.sumRows(w.Sums.K, dk, factor)
+	w.sumRows(w.Sums.V, dv, nil)
 	return slot{out[0], out[1]}
 }
 

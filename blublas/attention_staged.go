@@ -33,8 +33,9 @@ func (w *groups) boxesBytes() int {
 	return 4 * w.Block.sharing() * len(w.results) * w.box().bytes()
 }
 
-// storeResults writes a tile's results, times the factors of their rows.
-func (w *groups) storeResults(results ...result) {
+// storeResults writes a tile's results, times the factors of their rows. Staged, it also gives back the rows: its fence is one for what was read of
+// them, too.
+func (w *groups) storeResults(rows slot, results ...result) {
 	if !w.Block.Staged {
 		for _, r := range results {
 			w.storeRows(w.base(r.name, r.strides, w.head), r.strides.Row, r.acc, r.factor)
@@ -50,14 +51,17 @@ func (w *groups) storeResults(results ...result) {
 		for s := range w.Features / 16 {
 			var words []*ir.Value
 			for i := range 4 { // rows g and g+8 of 8 features, then of the next 8
-				x, f := r.acc[2*s+i/2], r.factor(0, i%2 == 1)
-				words = append(words, b.Pack("bf16", b.Binary(ptx.Mul, b.Extract(x, 2*(i%2)), f), b.Binary(ptx.Mul, b.Extract(x, 2*(i%2)+1), f)))
+				of := func(e int) *ir.Value { return w.times(b.Extract(r.acc[2*s+i/2], 2*(i%2)+e), r.factor, 0, i%2 == 1) }
+				words = append(words, b.Pack("bf16", of(0), of(1)))
 			}
 			b.Do(ptx.StoreMatrix, []*ir.Value{places[s%4], b.Vector(words...)}, "offset", n*box.bytes()+s/4*box.column())
 		}
 	}
 	b.Do(ptx.Fence, nil, "kind", "async")
 	b.Do(ptx.WarpSync, nil)
+	if !w.releasesEarly() {
+		w.release(rowsEmpty, rows)
+	}
 	row := b.Add(w.first, w.warpRow)
 	leader := b.And(b.Compare("eq", w.lane, b.I32(0)), w.inside(row))
 	b.If(leader, false, func() {
@@ -75,7 +79,7 @@ type result struct {
 	name    string
 	strides Strides
 	acc     []*ir.Value
-	factor  func(tile int, later bool) *ir.Value
+	factor  rowFactor
 }
 
 // drain waits until the copy engine has read all results: no block leaves before.

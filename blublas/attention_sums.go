@@ -25,7 +25,7 @@ func (a Attention) summed(params ...string) []string {
 }
 
 // sumRows stores the sums of the columns of what storeRows stores, from a column on.
-func (w *attention) sumRows(column int, acc []*ir.Value, factor func(tile int, later bool) *ir.Value) {
+func (w *attention) sumRows(column int, acc []*ir.Value, factor rowFactor) {
 	if w.Sums.Pitch == 0 {
 		return
 	}
@@ -39,9 +39,9 @@ func (w *attention) sumRows(column int, acc []*ir.Value, factor func(tile int, l
 			sums = append(sums, b.Extract(x, 0), b.Extract(x, 1))
 		}
 		for r, later := range []bool{false, true} {
-			inside, f := w.inside(w.row(t, later)), factor(t, later)
+			inside := w.inside(w.row(t, later))
 			for i := range sums {
-				x := b.Select(inside, b.Binary(ptx.Mul, b.Extract(acc[t*perTile+i/2], 2*r+i%2), f), b.F32(0))
+				x := b.Select(inside, w.times(b.Extract(acc[t*perTile+i/2], 2*r+i%2), factor, t, later), b.F32(0))
 				if later {
 					x = b.Binary(ptx.Add, sums[i], x)
 				}

@@ -239,6 +239,7 @@ func attentions() []Attention {
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 70, Keys: 200, Features: 64, Causal: true, Scale: 0.125}, apart(ahead, 3))
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 3, KeyHeads: 3, Queries: 140, Keys: 90, Features: 48, Scale: 0.125}, apart(group(2, 32, 3, false), 3))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, apart(part, 2))
+	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 90, Keys: 120, Features: 64, Causal: true, Scale: 0.125}, staged(apart(group(2, 32, 2, true), 2)))
 	return all
 }
 
