@@ -147,6 +147,15 @@ func TestAttentionTiles(t *testing.T) {
 	}
 }
 
+// Of the last pairs as many are dealt out as single tiles as even out what blocks have to do: GPT-2's at two batch sizes; a number that is even; heads
+// whose pairs are no part of what is left; odd numbers of tiles.
+func TestAttentionTilesAlone(t *testing.T) {
+	for _, s := range []struct{ extent, heads, batch, alone int }{{1024, 12, 16, 108}, {1024, 12, 64, 168}, {1024, 12, 11, 0}, {8192, 12, 2, 0}, {1152, 12, 16, 0}} {
+		a := Attention{Batch: s.batch, Causal: true}
+		require.Equal(t, s.alone, a.tiling(s.extent, s.heads, 128, H200, false).alone, "%+v", s)
+	}
+}
+
 // What can't be built is said.
 func TestAttentionOfGroupsChecks(t *testing.T) {
 	build := func(change func(a *Attention)) error {

@@ -377,6 +377,7 @@ type tiles struct {
 	count, rows  int // tiles of a head, and rows of a tile
 	items        int // what is dealt out to blocks: a tile, or two of one head that together are as much work as any other two
 	folded       bool
+	alone        int // pairs, the last ones, of heads of their own, whose tiles are dealt out by themselves
 	causal       bool
 	rising       bool // later rows have less to do
 	block        *ir.Value
@@ -388,6 +389,7 @@ func (a Attention) tiling(extent, heads, rows int, d Device, rising bool) tiles 
 	pairs := ceil(t.count, 2) * t.total
 	if t.items = t.count * t.total; a.Causal && pairs >= 2*d.SMs*a.Block.streams() {
 		t.items, t.folded = pairs, true
+		t.alone = t.evenly(d.SMs * a.Block.streams())
 	}
 	return t
 }
@@ -401,6 +403,9 @@ func (w *groups) each(carried []*ir.Value, body func(carried []*ir.Value) []*ir.
 	count := divided(b, b.Sub(b.I32(t.items+t.grid-1), t.block), t.grid)
 	if t.folded {
 		count = b.MulI(count, 2)
+	}
+	if t.alone > 0 {
+		count = t.countAlone(b)
 	}
 	b.For(b.I32(0), count, b.I32(1), true, carried, func(i *ir.Value, carried []*ir.Value) []*ir.Value {
 		w.locate(i)
@@ -423,6 +428,9 @@ func (w *groups) locate(i *ir.Value) {
 			pair, other = other, pair
 		}
 		block = b.Select(b.Compare("eq", b.Binary(ptx.And, i, b.I32(1)), b.I32(0)), other, pair)
+		if t.alone > 0 {
+			head, block = t.locateAlone(b, i, head, block)
+		}
 	case t.causal:
 		item := b.Add(t.block, b.MulI(i, t.grid))
 		block = divided(b, item, t.total)
