@@ -129,7 +129,7 @@ func (b *bench) judge(s shape, t tensors, n int, block blublas.AttentionBlock, q
 		b.failed++
 		text = append(text, "FAILED")
 	}
-	fmt.Printf("error %-20s %-8s %v: %s\n", s, r.Kernel, block, strings.Join(text, ", "))
+	fmt.Printf("error %-20s %-8s %v: %s\n", s, r.Kernel, block.Choice(), strings.Join(text, ", "))
 	b.results = append(b.results, r)
 	return nil
 }

@@ -235,7 +235,7 @@ func (b *bench) times(s shape) error {
 			run, err := b.prepare(s.attention(), n, block, t)
 			if err != nil {
 				r.Failure = err.Error()
-				fmt.Printf("%-20s %-10s %v: %v\n", s, k.name, block, err)
+				fmt.Printf("%-20s %-10s %v: %v\n", s, k.name, block.Choice(), err)
 				all = append(all, r)
 				continue
 			}
@@ -246,7 +246,7 @@ func (b *bench) times(s shape) error {
 				best[n], blocks[n] = ms, block
 			}
 			r.TFLOPS = s.flops(n == 0) / gpu.Median(r.Millis) * 1e-9
-			fmt.Printf("%-20s %-10s %8.3f ms %v\n", s, k.name, gpu.Median(r.Millis), block)
+			fmt.Printf("%-20s %-10s %8.3f ms %v\n", s, k.name, gpu.Median(r.Millis), block.Choice())
 			all = append(all, r)
 		}
 	}
@@ -257,7 +257,11 @@ func (b *bench) times(s shape) error {
 	rate := func(flops, ms float64) float64 { return flops / ms * 1e-9 }
 	say := func(what string, ours, theirs float64, forward bool, blocks ...blublas.AttentionBlock) {
 		f := s.flops(forward)
-		fmt.Printf("%-20s %-10s %8.1f %8.1f %6.2f  %v\n", s, what, rate(f, ours), rate(f, theirs), theirs/ours, blocks)
+		fmt.Printf("%-20s %-10s %8.1f %8.1f %6.2f ", s, what, rate(f, ours), rate(f, theirs), theirs/ours)
+		for _, block := range blocks {
+			fmt.Printf(" [%s]", block.Choice())
+		}
+		fmt.Println()
 	}
 	if best[0] > 0 {
 		say("forward", best[0]+planes[true], gpu.Median(forward), true, blocks[0])

@@ -139,7 +139,7 @@ func (b *bench) run() error {
 			return fmt.Errorf("%s: %w", s, err)
 		}
 	}
-	fmt.Printf("\n%-20s %-10s %8s %8s %6s  %s\n", "shape", "kernel", "TFLOP/s", "PyTorch", "ratio", "block (warps, tiles, columns, stages, blocks a multiprocessor; warpgroups, rows in registers, larger planes only, turns, ahead)")
+	fmt.Printf("\n%-20s %-10s %8s %8s %6s  %s\n", "shape", "kernel", "TFLOP/s", "PyTorch", "ratio", "block")
 	for _, s := range shapes() {
 		if !b.wanted(s.String()) {
 			continue

@@ -58,7 +58,7 @@ func (b *bench) simt(s shape) error {
 		}
 		ms, peer := gpu.Median(r.Millis), gpu.Median(r.Peer)
 		r.TFLOPS, r.PeerFLOPS = s.flops(forward)/ms*1e-9, s.flops(forward)/peer*1e-9
-		fmt.Printf("%-20s %-10s %8.1f %8.1f %6.2f  %v %.3f ms", s, r.Kernel, r.TFLOPS, r.PeerFLOPS, peer/ms, block, ms)
+		fmt.Printf("%-20s %-10s %8.1f %8.1f %6.2f  %v %.3f ms", s, r.Kernel, r.TFLOPS, r.PeerFLOPS, peer/ms, block.Choice(), ms)
 		for _, one := range runs {
 			part, err := b.gpu.Time([]gpu.Run{one}, b.reps)
 			if err != nil {
