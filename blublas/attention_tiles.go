@@ -5,6 +5,94 @@ import (
 	"blutrain/ir"
 )
 
+// tiles is the order of a block's tiles: rows of heads.
+type tiles struct {
+	total, heads int // heads of all batches, and of one
+	count, rows  int // tiles of a head, and rows of a tile
+	items        int // what is dealt out to blocks: a tile, or two of one head that together are as much work as any other two
+	folded       bool
+	alone        int // pairs, the last ones, of heads of their own, whose tiles are dealt out by themselves
+	causal       bool
+	rising       bool // later rows have less to do
+	block        *ir.Value
+	grid         int
+}
+
+func (a Attention) tiling(extent, heads, rows int, d Device, rising bool) tiles {
+	t := tiles{total: heads * a.Batch, heads: heads, count: ceil(extent, rows), rows: rows, causal: a.Causal, rising: rising}
+	pairs := ceil(t.count, 2) * t.total
+	if t.items = t.count * t.total; a.Causal && pairs >= 2*d.SMs*a.Block.streams() {
+		t.items, t.folded = pairs, true
+		t.alone = t.evenly(d.SMs * a.Block.streams())
+	}
+	return t
+}
+
+// beyond is whether some tiles lie beyond the end: the other half of the middle.
+func (t tiles) beyond() bool { return t.folded && t.count%2 == 1 }
+
+// each goes over the block's tiles.
+func (w *groups) each(carried []*ir.Value, body func(carried []*ir.Value) []*ir.Value) {
+	b, t := w.b, &w.tiles
+	count := divided(b, b.Sub(b.I32(t.items+t.grid-1), t.block), t.grid)
+	if t.folded {
+		count = b.MulI(count, 2)
+	}
+	if t.alone > 0 {
+		count = t.countAlone(b)
+	}
+	b.For(b.I32(0), count, b.I32(1), true, carried, func(i *ir.Value, carried []*ir.Value) []*ir.Value {
+		w.locate(i)
+		return body(carried)
+	})
+}
+
+// locate finds this block's i-th tile.
+func (w *groups) locate(i *ir.Value) {
+	b, t := w.b, &w.tiles
+	var head, block *ir.Value // among heads of all batches
+	switch {
+	case t.folded:
+		pairs := ceil(t.count, 2)
+		item := b.Add(t.block, b.MulI(b.DivI(i, 2), t.grid))
+		head = divided(b, item, pairs)
+		pair := b.Sub(item, b.MulI(head, pairs))
+		other := b.Sub(b.I32(2*pairs-1), pair)
+		if t.rising {
+			pair, other = other, pair
+		}
+		block = b.Select(b.Compare("eq", b.Binary(ptx.And, i, b.I32(1)), b.I32(0)), other, pair)
+		if t.alone > 0 {
+			head, block = t.locateAlone(b, i, head, block)
+		}
+	case t.causal:
+		item := b.Add(t.block, b.MulI(i, t.grid))
+		block = divided(b, item, t.total)
+		head = b.Sub(item, b.MulI(block, t.total))
+		if !t.rising {
+			block = b.Sub(b.I32(t.count-1), block)
+		}
+	default:
+		item := b.Add(t.block, b.MulI(i, t.grid))
+		head = divided(b, item, t.count)
+		block = b.Sub(item, b.MulI(head, t.count))
+	}
+	w.first = b.MulI(block, t.rows)
+	w.batch = divided(b, head, t.heads)
+	w.head = b.Sub(head, b.MulI(w.batch, t.heads))
+	extent := w.Queries
+	if w.kind == AttentionGradKeys {
+		extent = w.Keys
+	}
+	w.extent = b.I32(extent)
+	if t.beyond() {
+		w.extent = b.Select(b.Compare("lo", w.first, w.extent), w.extent, b.I32(0))
+	}
+	if w.Guard != Always {
+		w.extent = b.Select(w.runs(), w.extent, b.I32(0))
+	}
+}
+
 // Pairs of tiles are as much work as each other, but their number is seldom a multiple of the blocks': with 768 pairs on 132 multiprocessors 24 of
 // these have 5 instead of 6. The pairs of the last heads are dealt out as single tiles, the longest first, to blocks in their order and back: 5 pairs
 // and at most 16 steps instead of 6 pairs of 18. All tiles of the few heads are under way at once, so that what they share is read from memory once.
