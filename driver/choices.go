@@ -51,7 +51,7 @@ func (c *compilation) checkLate(next int) error {
 	if len(c.Set)+len(c.Truths) > 0 {
 		return optionErrorf("%s is a module: only the arguments of a model (.blu) can be set", c.file)
 	}
-	chooses := slices.IndexFunc(c.phases, func(p Phase) bool { return strings.Contains(p.Passes, "$RECOMPUTE") })
+	chooses := slices.IndexFunc(c.phases, Phase.recomputes)
 	if (c.Recompute != "" || c.Budget != 0) && next > chooses {
 		return optionErrorf("%s is past the phase %s, in which it is chosen what is recomputed", c.file, c.phases[chooses].Name)
 	}

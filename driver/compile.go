@@ -33,7 +33,8 @@ type Options struct {
 	Precision  string             // one that the target has; "" is its default
 	Arch       string             // one that the target has; "" is its default
 	Recompute  string             // none, auto or full; "" is auto
-	Budget     int64              // bytes a function may use, states included; recomputation is chosen to stay within. 0: no limit
+	Budget     int64              // bytes a function may use, states included; recomputation is chosen so that the plan stays within. 0: no limit
+	estimate   int64              // what recomputation may estimate, so that it does; 0: not known yet
 	Sharding                      // between ranks
 	Set        map[string]float64 // arguments of the model and sizes of the batch that replace those in its text
 	Truths     map[string]bool    // the same for arguments that are truth values
@@ -170,6 +171,11 @@ func ReadModule(c *ir.Context, file string, src []byte) (*ir.Op, error) {
 
 func (c *compilation) phase(i int) error {
 	p := c.phases[i]
+	if c.Budget != 0 && c.estimate == 0 && p.recomputes() {
+		if err := c.meetBudget(i); err != nil {
+			return err
+		}
+	}
 	if p.Passes != "" {
 		pl, err := passes.ParsePipeline(Passes(), "builtin.module("+c.Pipeline(p)+")")
 		if err != nil {
@@ -212,11 +218,7 @@ func (o Options) Pipeline(p Phase) string {
 	if o.Mesh != "" && p.Sharded != "" {
 		text = p.Sharded
 	}
-	recompute := "mode=" + cmp.Or(o.Recompute, "auto")
-	if o.Budget != 0 {
-		recompute = fmt.Sprintf("budget=%d", o.Budget)
-	}
-	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$ARCH", o.Arch, "$ALIGN", fmt.Sprint(alignment(o.Target)), "$RECOMPUTE", recompute,
+	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$ARCH", o.Arch, "$ALIGN", fmt.Sprint(alignment(o.Target)), "$RECOMPUTE", o.recomputation(),
 		"$MESH", o.passOptions(), "$BUCKET", fmt.Sprint(cmp.Or(o.Bucket, bucketSize)), "$INTENSITY", fmt.Sprint(intensity(o.Target, o.Precision)),
 		"$TUNING", o.tableName(), "$CANDIDATES", fmt.Sprint(o.Candidates)).Replace(text)
 }

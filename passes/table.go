@@ -28,7 +28,7 @@ var Table = []Pass{
 			{"precision", "it says which operands are rounded"},
 		}},
 	{Name: "recompute", Summary: "compute values again where they are used late, instead of keeping them", Run: With(recomputeValues),
-		Options: RecomputeOptions{Mode: string(recompute.None)},
+		Options: RecomputeOptions{Mode: string(recompute.None), Target: "cpu"},
 		After: []After{
 			{"narrow", "rounded values take half the memory"},
 			{"canonicalize", "the forms that rewriting leaves are those whose memory is estimated"},

@@ -7,9 +7,6 @@ import (
 	"blutrain/blublas"
 )
 
-// stepSeconds is what starting a kernel of a graph takes, as bench/NOTES.md has it.
-const stepSeconds = 2.5e-6
-
 // predicted is the least time that a launch takes on the GPU that its arch stands for: its floating-point operations on the
 // fastest units that the precision allows, or its bytes at the bandwidth of device memory, whichever takes longer, and the
 // starts of its kernels. It is 0 for targets that are no GPUs.
@@ -18,12 +15,7 @@ func (r *Report) predicted(k *Kernel) float64 {
 		return 0
 	}
 	d := blublas.DeviceFor(r.Manifest.Arch)
-	perCycle := map[string]float64{"bf16": d.Tensor, "tf32": d.Tensor / 2, "fp32": d.Tensor / 3}[r.Manifest.Precision]
-	if d.Target != "sm_90a" {
-		perCycle *= d.MMA
-	}
-	flops := 2 * max(perCycle, d.Float) * d.Clock * float64(d.SMs)
-	return float64(k.Steps)*stepSeconds + max(k.Flops/flops, float64(k.Bytes)/d.Bandwidth)
+	return float64(k.Steps)*blublas.StepSeconds + max(k.Flops/d.Flops(r.Manifest.Precision), float64(k.Bytes)/d.Bandwidth)
 }
 
 // writePredicted prints the sum of each function's launches, and how many kernels they start.

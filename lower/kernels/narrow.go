@@ -42,6 +42,15 @@ func (p *preparer) roundProducts(fn *ir.Op) {
 	}
 }
 
+// RoundedOperands lists the operands of an operation of a program yet to be cut into kernels that these will read rounded to bfloat16.
+func RoundedOperands(op *ir.Op) []int {
+	r := &narrower{}
+	if op.Is(blu.Rope) && fromProduct(op.Operand(0)) && r.alone(op.Result(0)) {
+		return []int{0}
+	}
+	return r.operands(op)
+}
+
 // operands lists the operands of an operation that are rounded.
 func (r *narrower) operands(op *ir.Op) []int {
 	switch op.Def() {

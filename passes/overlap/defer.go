@@ -54,14 +54,15 @@ func (d *deferral) run() {
 		return
 	}
 	ps := d.products()
-	before, known := recompute.Estimate(d.f)
+	target := recompute.TargetFor("cpu", "") // what of logits there is at once matters to no order of sums
+	before, known := recompute.Estimate(d.f, target)
 	for n := d.best(ps); known && n > 0; n-- {
 		if d.exposed(ps[len(ps)-n:]) >= d.exposed(nil) {
 			continue // fewer than the best may be worse than none
 		}
 		order := slices.Collect(d.f.Body().Ops())
 		d.putOff(ps[len(ps)-n:])
-		if after, _ := recompute.Estimate(d.f); after <= before {
+		if after, _ := recompute.Estimate(d.f, target); after <= before {
 			return
 		}
 		restore(order)

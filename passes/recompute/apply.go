@@ -21,6 +21,9 @@ func (c *chooser) apply(ctx *ir.Context, plan choice) (copies int) {
 		}
 		op := c.ops[i].op
 		stays[i] = true
+		if op == nil {
+			continue
+		}
 		b.Before(op)
 		for _, w := range waiting {
 			b.Insert(c.copy(ctx, w, mapping))
@@ -43,9 +46,9 @@ func (c *chooser) apply(ctx *ir.Context, plan choice) (copies int) {
 func (c *chooser) copy(ctx *ir.Context, i int32, mapping map[*ir.Value]*ir.Value) *ir.Op {
 	op := &c.ops[i]
 	n := op.op.Clone(ctx, mapping)
-	for r := range op.results {
-		if c.graph.values[op.first+r].stored {
-			delete(mapping, op.op.Result(int(r)))
+	for r := range op.op.NumResults() {
+		if c.graph.values[op.first+int32(r)].stored {
+			delete(mapping, op.op.Result(r))
 		}
 	}
 	n.SetAttr(blu.RecomputedAttr, ctx.Unit())

@@ -5,11 +5,11 @@ import (
 	"blutrain/ir"
 )
 
-// cost estimates the floating-point operations of an operation: exactly for products, and for all else in operations for
+// simpleFlops estimates the floating-point operations of an operation that are no matrix products: in operations for
 // each element, where a function such as exp counts as costly and moving an element as one.
-func cost(op *ir.Op) float64 {
-	if n := blu.Flops(op); n > 0 {
-		return n
+func simpleFlops(op *ir.Op) float64 {
+	if blu.Flops(op) > 0 {
+		return 0
 	}
 	switch op.Def() {
 	case blu.Softmax, blu.LogSoftmax, blu.Layernorm, blu.LayernormGrad, blu.Rmsnorm, blu.RmsnormGrad, blu.CrossEntropyGrad,

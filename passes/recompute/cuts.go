@@ -36,7 +36,7 @@ func (c *chooser) forwardBytes() (needed []int64, places []int32) {
 	}
 	needed = make([]int64, len(c.seq)+1)
 	for v := range c.graph.values {
-		if val := &c.graph.values[v]; val.bytes > 0 && c.kept(int32(v)) && last[v] > c.ready[v] {
+		if val := &c.graph.values[v]; val.bytes > 0 && c.computed(int32(v)) && last[v] > c.ready[v] {
 			needed[c.ready[v]] += val.bytes
 			needed[last[v]] -= val.bytes
 		}

@@ -113,7 +113,7 @@ func TestEstimate(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, m := parse(t, source(tc.body))
-			got, ok := Estimate(m.Body().First())
+			got, ok := Estimate(m.Body().First(), TargetFor("cpu", ""))
 			require.True(t, ok)
 			require.InDelta(t, tc.want<<10, got, 256, "small vectors aside")
 		})

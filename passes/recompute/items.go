@@ -10,11 +10,11 @@ type item struct {
 	op     int32
 	ops    []int32 // what to drop to recompute it: itself, and what lies between it and saved values
 	gain   int64   // bytes at the turning point
-	cost   float64
-	cheap  bool  // no products
-	cut    bool  // nothing else is needed by the forward part when it has been computed
-	placed int32 // the group that computes it
-	again  int32 // the first group after the turning point that uses it
+	cost   float64 // seconds that it takes to recompute this one alone, once weighed
+	cheap  bool    // no products
+	cut    bool    // nothing else is needed by the forward part when it has been computed
+	placed int32   // the group that computes it
+	again  int32   // the first group after the turning point that uses it
 }
 
 // ratio is what a byte costs.
@@ -137,7 +137,6 @@ func (b *itemBuilder) visit(i int32, bytes int64) bool {
 	}
 	b.mark[i] = b.count
 	b.it.ops = append(b.it.ops, i)
-	b.it.cost += op.cost
 	b.it.cheap = b.it.cheap && op.role.cheap()
 	for _, v := range op.in {
 		if !b.need(b.graph.values[v].root, bytes) {
@@ -152,6 +151,10 @@ func (b *itemBuilder) visit(i int32, bytes int64) bool {
 func (b *itemBuilder) need(v int32, bytes int64) bool {
 	val := &b.graph.values[v]
 	if val.def < 0 || val.stored || b.saved[v] || b.ops[val.def].role == inline {
+		return true
+	}
+	if b.ops[val.def].rounds {
+		b.kept += val.bytes
 		return true
 	}
 	if b.chooser.kept(v) {

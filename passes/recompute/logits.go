@@ -5,37 +5,41 @@ import (
 	"blutrain/ir"
 )
 
-// Logits that only a loss needs are never in memory whole: kernels compute them some rows at a time when there are more
-// than so many elements. The estimate counts what is there at once.
-const (
-	wholeLogits = 1 << 26 // elements
-	logitsRows  = 1024
-)
-
 // sumsChunks reports whether a product adds up what chunks of logits give, so that its result is in memory from the first
 // chunk to the last whatever follows.
-func sumsChunks(op *ir.Op) bool {
+func sumsChunks(op *ir.Op, t Target) bool {
 	if op == nil || !op.Is(blu.Dot) {
 		return false
 	}
 	for _, v := range op.Operands() {
-		if v.DefinedBy(blu.CrossEntropyGrad) && inChunks(v) {
+		if v.DefinedBy(blu.CrossEntropyGrad) && inChunks(v, t) {
 			return true
 		}
 	}
 	return false
 }
 
-// bytesInMemory is the bytes of a value, or of the rows of logits, or of their gradient, that are there at once.
-func bytesInMemory(v *ir.Value) int64 {
+// bytesInMemory is the bytes of a value of elements of so many bytes, or of the rows of logits, or of their gradient, that are there at
+// once: logits that only a loss needs are never in memory whole.
+func bytesInMemory(v *ir.Value, elem int64, t Target) int64 {
 	n := ir.NumElements(v.Shape())
-	if inChunks(v) {
-		n = min(n, logitsRows*v.Shape()[len(v.Shape())-1])
+	if inChunks(v, t) {
+		n = min(n, t.chunkRows(v.Shape(), elem)*v.Shape()[len(v.Shape())-1])
 	}
 	if inSum(v) {
 		return 0
 	}
-	return n * ir.ByteSize(v.Elem())
+	return n * elem
+}
+
+// chunkRows is how many rows of logits there are at once, whose number chunks share.
+func (t Target) chunkRows(shape []int64, elem int64) int64 {
+	rows, most := ir.NumElements(shape[:len(shape)-1]), t.LogitsRows
+	if elem == roundedBytes {
+		most *= 2
+	}
+	chunks := (rows + most - 1) / most
+	return (rows + chunks - 1) / chunks
 }
 
 // inSum reports whether a value is added to a sum that the function keeps in storage: products and lookups' rows are added where
@@ -56,12 +60,12 @@ func inSum(v *ir.Value) bool {
 }
 
 // inChunks reports whether a value is logits, or their gradient, that are computed some rows at a time.
-func inChunks(v *ir.Value) bool {
+func inChunks(v *ir.Value, t Target) bool {
 	logits := v
 	if v.DefinedBy(blu.CrossEntropyGrad) {
 		logits = v.Op().Operand(0)
 	}
-	return ir.NumElements(v.Shape()) > wholeLogits && logits.DefinedBy(blu.Dot) && onlyForLoss(logits)
+	return ir.NumElements(v.Shape()) > t.LogitsElems && logits.DefinedBy(blu.Dot) && onlyForLoss(logits)
 }
 
 // onlyForLoss reports whether a product is used by a cross entropy and its gradient alone, and that by products.

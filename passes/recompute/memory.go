@@ -2,7 +2,7 @@ package recompute
 
 import "slices"
 
-// usage is what a schedule costs: the most bytes in the arena at one time, when that is, and the work.
+// usage is what a schedule costs: the most bytes in the arena at one time, when that is, and the seconds that it is predicted to take.
 type usage struct {
 	peak int64
 	at   int32 // index in the schedule
@@ -25,6 +25,7 @@ type meter struct {
 	start  []int32 // by place of a concatenation: the first group that writes to it
 	change []int64 // by place: bytes taken less bytes given back
 	dying  [][]int32
+	launches
 }
 
 // Readers of values that are no group.
@@ -39,6 +40,7 @@ func newMeter(g *graph) *meter {
 		scheduler: newScheduler(g),
 		group:     make([]int32, n), size: make([]int32, n), start: make([]int32, n), change: make([]int64, n+1), dying: make([][]int32, n),
 		ready: make([]int32, v), direct: make([]bool, v), reader: make([]int32, v), last: make([]int32, v),
+		launches: newLaunches(n, v),
 	}
 }
 
@@ -56,8 +58,9 @@ func (m *meter) measure(drop []bool) usage {
 	}
 	m.change[len(m.seq)] = 0
 	m.makeGroups()
-	u := usage{cost: m.findReaders()}
+	m.findReaders()
 	m.allot()
+	u := usage{cost: m.seconds()}
 	live := int64(0)
 	for p := range m.seq {
 		if live += m.change[p]; live > u.peak {
@@ -127,27 +130,24 @@ func (m *meter) joins(i int32, op *node, g int32) bool {
 	case elementwise:
 		return head.role.loops() || head.role == product || head.role == gather
 	case rows:
-		return head.role.loops()
+		return head.role.loops() || head.role == gather
 	}
 	return false
 }
 
 // findReaders tells for each value who uses it, last operations first, so that an operation whose result is used by one
-// later group alone is taken into that group before its operands are looked at. It returns the work of all operations.
-func (m *meter) findReaders() (work float64) {
+// later group alone is taken into that group before its operands are looked at.
+func (m *meter) findReaders() {
 	for p := int32(len(m.seq)) - 1; p >= 0; p-- {
 		i := m.seq[p]
 		op, first := m.node(i)
-		work += op.cost
 		by, at := inMemory, p
 		switch op.role {
 		case inline:
 			continue
 		case view:
-			by, at = int(m.reader[first]), m.last[first]
-			if !op.fusedView && by != unread {
-				by = inMemory
-			}
+			m.lookThrough(i, op, first)
+			continue
 		case elementwise, rows:
 			m.float(i, op, first, p)
 			at = m.group[i]
@@ -162,17 +162,42 @@ func (m *meter) findReaders() (work float64) {
 			m.note(m.reads(i, v, m.drop), int32(by), at)
 		}
 	}
-	return work
 }
 
 // float moves an elementwise operation that is a group by itself into the only group that uses its result.
 func (m *meter) float(i int32, op *node, first, p int32) {
-	to := m.reader[first]
-	if op.role != elementwise || op.results != 1 || m.group[i] != p || m.size[p] != 1 || to < 0 {
+	if op.role != elementwise || m.group[i] != p || m.size[p] != 1 {
+		return
+	}
+	to := int32(unread)
+	for v := first; v < first+op.results; v++ {
+		switch {
+		case m.reader[v] == unread || m.reader[v] == to:
+		case to == unread && m.reader[v] >= 0:
+			to = m.reader[v]
+		default:
+			return
+		}
+	}
+	if to < 0 {
 		return
 	}
 	if r := m.groupRole(to); r.loops() || r == product || r == gather {
-		m.group[i], m.ready[first] = to, to
+		m.group[i] = to
+		for v := first; v < first+op.results; v++ {
+			m.ready[v] = to
+		}
+	}
+}
+
+// lookThrough has those who use a view's results use what it looks at.
+func (m *meter) lookThrough(i int32, op *node, first int32) {
+	for k, v := range op.in {
+		by := int(m.reader[first+int32(k)])
+		if !op.fusedView && by != unread {
+			by = inMemory
+		}
+		m.note(m.reads(i, v, m.drop), int32(by), m.last[first+int32(k)])
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"blutrain/passes/recompute"
 )
 
+var cpu = recompute.TargetFor("cpu", "")
+
 // model compiles an example, in which some text is replaced, as far as the phase graph.
 func model(t testing.TB, name string, sizes map[string]float64, replace ...string) (*ir.Context, *ir.Op) {
 	t.Helper()
@@ -56,12 +58,12 @@ func TestSameBits(t *testing.T) {
 	for i, tc := range small {
 		c, plain := model(t, tc.name, tc.sizes, tc.replace...)
 		want := evaluate.Function(t, c, plain, "accumulate", 1, 4, nil)
-		before, ok := recompute.Estimate(ir.LookupSymbol(plain, "accumulate"))
+		before, ok := recompute.Estimate(ir.LookupSymbol(plain, "accumulate"), cpu)
 		require.True(t, ok)
 		storage := storageBytes(plain)
-		options := []recompute.Options{{Mode: recompute.None}, {Mode: recompute.Auto}, {Mode: recompute.Full}}
+		options := []recompute.Options{{Target: cpu, Mode: recompute.None}, {Target: cpu, Mode: recompute.Auto}, {Target: cpu, Mode: recompute.Full}}
 		for _, part := range []float64{0.95, 0.85, 0.75} {
-			options = append(options, recompute.Options{Budget: storage + int64(part*float64(before))})
+			options = append(options, recompute.Options{Target: cpu, Budget: storage + int64(part*float64(before))})
 		}
 		for _, o := range options {
 			t.Run(fmt.Sprintf("%d %s %+v", i, tc.name, o), func(t *testing.T) {
@@ -73,7 +75,7 @@ func TestSameBits(t *testing.T) {
 				require.Equal(t, before, r.Before)
 				got := evaluate.Function(t, c, m, "accumulate", 1, 4, nil)
 				require.Equal(t, want, got)
-				after, _ := recompute.Estimate(ir.LookupSymbol(m, "accumulate"))
+				after, _ := recompute.Estimate(ir.LookupSymbol(m, "accumulate"), cpu)
 				require.Equal(t, r.After, after, "what was promised is what the rewritten function comes to")
 				if o.Mode == recompute.None {
 					require.Zero(t, r.Copies)
@@ -103,7 +105,7 @@ func storageBytes(m *ir.Op) (n int64) {
 func TestRandomNumbersAreDrawnAgain(t *testing.T) {
 	sizes := map[string]float64{"L": 3, "H": 2, "C": 32, "V": 24, "T": 16, "B": 4, "S": 16}
 	c, m := model(t, "gpt2", sizes, small[1].replace...)
-	_, err := recompute.Run(c, m, recompute.Options{Mode: recompute.Full}, nil)
+	_, err := recompute.Run(c, m, recompute.Options{Target: cpu, Mode: recompute.Full}, nil)
 	require.NoError(t, err)
 	streams := map[int64]int{}
 	for op := range ir.LookupSymbol(m, "accumulate").Body().Ops() {
@@ -145,7 +147,7 @@ func TestMergingLeavesCopies(t *testing.T) {
 
 // The same program and options give the same text.
 func TestDeterministic(t *testing.T) {
-	for _, o := range []recompute.Options{{Mode: recompute.Auto}, {Mode: recompute.Full}, {Budget: 6 << 30}} {
+	for _, o := range []recompute.Options{{Target: cpu, Mode: recompute.Auto}, {Target: cpu, Mode: recompute.Full}, {Target: cpu, Budget: 6 << 30}} {
 		var texts []string
 		for range 3 {
 			c, m := model(t, "gpt2", nil)
@@ -173,23 +175,23 @@ func TestGPT2(t *testing.T) {
 		}
 		return of(t, reports, "accumulate"), copies
 	}
-	auto, copies := run(recompute.Options{Mode: recompute.Auto})
+	auto, copies := run(recompute.Options{Target: cpu, Mode: recompute.Auto})
 	require.NotContains(t, copies, "dot")
 	require.NotContains(t, copies, "attention")
 	require.Equal(t, 12, copies["gelu"])
 	require.Equal(t, 24, copies["layernorm"], "all but the last, which is needed again at once")
 	require.Less(t, float64(auto.After), 0.75*float64(auto.Before))
-	require.Less(t, auto.Added, 0.01*auto.Work)
+	require.Less(t, auto.Added, 0.01*auto.Seconds)
 
-	full, copies := run(recompute.Options{Mode: recompute.Full})
+	full, copies := run(recompute.Options{Target: cpu, Mode: recompute.Full})
 	require.InDelta(t, 12, copies["attention"], 1)
 	require.Less(t, float64(full.After), 0.3*float64(full.Before))
-	require.Less(t, full.Added, 0.25*full.Work, "less than the forward part, a third of what is left")
+	require.Less(t, full.Added, 0.25*full.Seconds, "less than the forward part, a third of what is left")
 
 	_, m := model(t, "gpt2", nil)
 	storage := storageBytes(m)
 	for _, gib := range []int64{4, 6, 8, 10, 12} {
-		r, _ := run(recompute.Options{Budget: gib << 30})
+		r, _ := run(recompute.Options{Target: cpu, Budget: gib << 30})
 		require.LessOrEqual(t, storage+r.After, gib<<30)
 		require.LessOrEqual(t, r.Added, full.Added, "%d GiB", gib)
 		switch {
@@ -206,12 +208,12 @@ func TestGPT2(t *testing.T) {
 // Choosing takes time about in proportion to the length of the program.
 func TestTime(t *testing.T) {
 	half := func(m *ir.Op) recompute.Options {
-		bytes, _ := recompute.Estimate(ir.LookupSymbol(m, "accumulate"))
-		return recompute.Options{Budget: storageBytes(m) + bytes/2}
+		bytes, _ := recompute.Estimate(ir.LookupSymbol(m, "accumulate"), cpu)
+		return recompute.Options{Target: cpu, Budget: storageBytes(m) + bytes/2}
 	}
 	for name, options := range map[string]func(*ir.Op) recompute.Options{
-		"auto":   func(*ir.Op) recompute.Options { return recompute.Options{Mode: recompute.Auto} },
-		"full":   func(*ir.Op) recompute.Options { return recompute.Options{Mode: recompute.Full} },
+		"auto":   func(*ir.Op) recompute.Options { return recompute.Options{Target: cpu, Mode: recompute.Auto} },
+		"full":   func(*ir.Op) recompute.Options { return recompute.Options{Target: cpu, Mode: recompute.Full} },
 		"budget": half,
 	} {
 		took := map[float64]time.Duration{}
@@ -233,10 +235,10 @@ func TestTime(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	c, m := model(t, "gpt2", nil)
-	_, err := recompute.Run(c, m, recompute.Options{Budget: 3 << 30}, nil)
+	_, err := recompute.Run(c, m, recompute.Options{Target: cpu, Budget: 3 << 30}, nil)
 	require.Regexp(t, `^gpt2.blu:\d+:\d+: error: function accumulate does not fit a memory budget of 3.00 GiB: the least that recomputation leads to is 3\.\d\d GiB, `+
 		`of which parameters are 474.70 MiB, gradients 474.70 MiB, optimizer state 949.40 MiB, and the function's own values 1\.\d\d GiB at their peak; a smaller batch needs less$`, err)
-	_, err = recompute.Run(c, m, recompute.Options{Budget: 1 << 30}, nil)
+	_, err = recompute.Run(c, m, recompute.Options{Target: cpu, Budget: 1 << 30}, nil)
 	require.ErrorContains(t, err, "does not fit a memory budget of 1.00 GiB: the least that recomputation leads to is")
 	require.ErrorContains(t, err, "; what the model keeps is more than that, whatever the batch")
 }
@@ -248,7 +250,7 @@ func TestEstimateAgainstArena(t *testing.T) {
 	for _, name := range []string{"gpt2", "llama"} {
 		for _, mode := range []recompute.Mode{recompute.None, recompute.Auto, recompute.Full} {
 			c, m := model(t, name, nil)
-			reports, err := recompute.Run(c, m, recompute.Options{Mode: mode}, nil)
+			reports, err := recompute.Run(c, m, recompute.Options{Target: cpu, Mode: mode}, nil)
 			require.NoError(t, err)
 			estimate := float64(of(t, reports, "accumulate").After)
 			r, err := driver.Compile("graph.mlir", driver.Text(m, false), driver.Options{Target: "cpu", CompileTo: "buffers"})

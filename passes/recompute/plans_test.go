@@ -79,7 +79,7 @@ func TestAnyPlanIsRight(t *testing.T) {
 		for trial := range 3 {
 			c, m := random(t, seed)
 			f := ir.LookupSymbol(m, "f.vjp")
-			g, ok := newGraph(f)
+			g, ok := newGraph(f, TargetFor("cpu", ""))
 			require.True(t, ok)
 			ch := newChooser(g)
 			var items []int
@@ -96,7 +96,7 @@ func TestAnyPlanIsRight(t *testing.T) {
 			copies += ch.apply(c, plan)
 			require.NoError(t, ir.Verify(c, m), "seed %d", seed)
 			require.Equal(t, want, evaluate.Function(t, c, m, "f.vjp", seed, 1, nil), "seed %d", seed)
-			after, _ := newGraph(f)
+			after, _ := newGraph(f, TargetFor("cpu", ""))
 			require.Equal(t, plan.usage.peak, newMeter(after).measure(make([]bool, len(after.ops))).peak, "seed %d items %v", seed, items)
 		}
 	}
@@ -138,7 +138,7 @@ func TestBudgetAgainstEveryPlan(t *testing.T) {
 	const allowed = 1.01 // of the least cost
 	for _, widths := range [][]int64{{32, 64, 64, 64, 64, 64, 64}, {16, 256, 32, 128, 64, 32, 16}, {128, 32, 256, 32, 256, 32, 256}} {
 		_, f := layers(t, widths)
-		g, _ := newGraph(f)
+		g, _ := newGraph(f, TargetFor("cpu", ""))
 		ch := newChooser(g)
 		n := len(ch.items)
 		require.LessOrEqual(t, n, 12)

@@ -19,15 +19,17 @@ const (
 
 // Options of Run.
 type Options struct {
-	Mode   Mode
-	Budget int64 // bytes for parameters, states and the arena of any one function; 0: none, then Mode decides
+	Mode    Mode
+	Budget  int64 // bytes for parameters, states and the arena of any one function; 0: none, then Mode decides
+	Nearest bool  // what a budget is too small for gets the plan of the least memory, not an error
+	Target  Target
 }
 
 // Report says what was estimated for a function.
 type Report struct {
 	Function      string
 	Before, After int64   // the most bytes in its arena at one time
-	Work          float64 // floating-point operations of one call
+	Seconds       float64 // that one call is predicted to take
 	Added         float64 // what of them is recomputation
 	Copies        int     // operations computed twice
 }
@@ -56,7 +58,7 @@ func Run(c *ir.Context, module *ir.Op, o Options, visit func(*ir.Op)) ([]Report,
 
 // function works on one function; the report is nil for one that is not straight-line.
 func function(c *ir.Context, fn *ir.Op, o Options, s storage) (*Report, error) {
-	g, ok := newGraph(fn)
+	g, ok := newGraph(fn, o.Target)
 	if !ok {
 		return nil, nil
 	}
@@ -64,15 +66,15 @@ func function(c *ir.Context, fn *ir.Op, o Options, s storage) (*Report, error) {
 	plan := ch.none()
 	switch {
 	case o.Budget > 0:
-		if plan, ok = ch.within(o.Budget - s.total()); !ok {
-			return nil, s.tooMuch(fn, o.Budget, plan.peak)
+		if plan, ok = ch.within(o.Budget - s.total()); !ok && !o.Nearest {
+			return nil, TooLittle(fn, o.Budget, s.params, s.gradients, s.others, plan.peak, 0)
 		}
 	case o.Mode == Auto:
 		plan = ch.auto()
 	case o.Mode == Full:
 		plan = ch.full()
 	}
-	r := &Report{Function: ir.SymName(fn), Before: ch.base.peak, After: plan.peak, Work: plan.cost, Added: plan.cost - ch.base.cost}
+	r := &Report{Function: ir.SymName(fn), Before: ch.base.peak, After: plan.peak, Seconds: plan.cost, Added: plan.cost - ch.base.cost}
 	if len(plan.items) > 0 {
 		r.Copies = ch.apply(c, plan)
 	}
@@ -81,8 +83,8 @@ func function(c *ir.Context, fn *ir.Op, o Options, s storage) (*Report, error) {
 
 // Estimate is the most bytes that a function is estimated to need in its arena at one time; ok is false when it is not
 // straight-line.
-func Estimate(fn *ir.Op) (bytes int64, ok bool) {
-	g, ok := newGraph(fn)
+func Estimate(fn *ir.Op, t Target) (bytes int64, ok bool) {
+	g, ok := newGraph(fn, t)
 	if !ok {
 		return 0, false
 	}
@@ -114,15 +116,24 @@ func storageOf(module *ir.Op) (s storage) {
 
 func (s storage) total() int64 { return s.params + s.gradients + s.others }
 
-// tooMuch says why a budget can't be met.
-func (s storage) tooMuch(fn *ir.Op, budget, least int64) error {
+// Storage is the bytes of a module's parameters and states.
+func Storage(module *ir.Op) int64 { return storageOf(module).total() }
+
+// TooLittle says why a budget can't be met: a function needs more at least, with what is kept between calls. arena is what its own values
+// take, scratch what kernels work in beside them, 0 where that isn't known.
+func TooLittle(fn *ir.Op, budget, params, gradients, others, arena, scratch int64) error {
+	storage := params + gradients + others
 	help := "; a smaller batch needs less"
-	if s.total() > budget {
+	if storage > budget {
 		help = "; what the model keeps is more than that, whatever the batch"
 	}
+	work := ""
+	if scratch > 0 {
+		work = ", beside which kernels work in " + Size(scratch)
+	}
 	return fn.Errorf("function %s does not fit a memory budget of %s: the least that recomputation leads to is %s, of which parameters are %s, gradients %s, "+
-		"optimizer state %s, and the function's own values %s at their peak%s",
-		ir.SymName(fn), Size(budget), Size(s.total()+least), Size(s.params), Size(s.gradients), Size(s.others), Size(least), help)
+		"optimizer state %s, and the function's own values %s at their peak%s%s",
+		ir.SymName(fn), Size(budget), Size(storage+arena+scratch), Size(params), Size(gradients), Size(others), Size(arena), work, help)
 }
 
 // Size is bytes as a person reads them: 3 B, 1.50 GiB.

@@ -68,7 +68,7 @@ func roleOf(op *ir.Op) role {
 }
 
 func newNode(op *ir.Op) node {
-	n := node{op: op, role: roleOf(op), cost: cost(op), isAddition: op.Is(blu.Add), again: op.Attr(blu.RecomputedAttr) != nil}
+	n := node{op: op, role: roleOf(op), flops: blu.Flops(op), simple: simpleFlops(op), isAddition: op.Is(blu.Add), again: op.Attr(blu.RecomputedAttr) != nil}
 	n.pinned = !op.Has(ir.Pure) || n.role == terminator || op.Is(dtms.AllReduce)
 	n.fusedView = n.role == view && !op.Is(blu.Slice) && !op.Is(dtms.AllReduce)
 	switch n.role {

@@ -20,7 +20,7 @@ func (c *chooser) waits(it *item, across []int32) bool {
 func (c *chooser) across() (values []int32) {
 	change := make([]int64, len(c.seq)+2)
 	for v := range c.graph.values {
-		if v := int32(v); c.graph.values[v].root == v && c.kept(v) && c.last[v] > c.ready[v] {
+		if v := int32(v); c.computed(v) && c.last[v] > c.ready[v] {
 			change[c.ready[v]+1] += c.graph.values[v].bytes
 			change[c.last[v]] -= c.graph.values[v].bytes
 		}
@@ -32,9 +32,15 @@ func (c *chooser) across() (values []int32) {
 		}
 	}
 	for v := range c.graph.values {
-		if v := int32(v); c.graph.values[v].root == v && c.kept(v) && c.ready[v] < at && at < c.last[v] {
+		if v := int32(v); c.computed(v) && c.ready[v] < at && at < c.last[v] {
 			values = append(values, v)
 		}
 	}
 	return values
+}
+
+// computed reports whether a value is in the arena, and more than an argument that was rounded.
+func (c *chooser) computed(v int32) bool {
+	val := &c.graph.values[v]
+	return val.root == v && c.kept(v) && c.ops[val.def].op != nil
 }

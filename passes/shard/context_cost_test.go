@@ -70,7 +70,7 @@ func peak(t *testing.T, m model, o driver.Sharding) float64 {
 	t.Helper()
 	r, err := driver.Compile(m.name+".blu", []byte(m.text), driver.Options{Target: "cpu", Recompute: "none", CompileTo: "graph", Set: m.sizes, Sharding: o})
 	require.NoError(t, err)
-	bytes, ok := recompute.Estimate(ir.LookupSymbol(r.Module, "accumulate"))
+	bytes, ok := recompute.Estimate(ir.LookupSymbol(r.Module, "accumulate"), recompute.TargetFor("cpu", ""))
 	require.True(t, ok)
 	return float64(bytes)
 }

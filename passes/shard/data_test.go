@@ -246,9 +246,9 @@ func TestSumsNeedNoMemory(t *testing.T) {
 	r, err := driver.Compile("gpt2.blu", text, driver.Options{CompileTo: "train", Set: map[string]float64{"L": 3, "H": 2, "C": 64, "V": 512, "T": 8, "B": 1, "S": 8}})
 	require.NoError(t, err)
 	require.NoError(t, shard.Run(r.Ctx, r.Module, dtms.Mesh{CP: 1}, shard.Watch{Visit: func(*ir.Op) {}}))
-	one, ok := recompute.Estimate(ir.LookupSymbol(r.Module, "accumulate"))
+	one, ok := recompute.Estimate(ir.LookupSymbol(r.Module, "accumulate"), recompute.TargetFor("cpu", ""))
 	require.True(t, ok)
-	last, ok := recompute.Estimate(ir.LookupSymbol(r.Module, "accumulate_last"))
+	last, ok := recompute.Estimate(ir.LookupSymbol(r.Module, "accumulate_last"), recompute.TargetFor("cpu", ""))
 	require.True(t, ok)
 	require.LessOrEqual(t, last, one)
 }
