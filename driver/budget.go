@@ -53,6 +53,9 @@ const noLimit = 1 << 50
 // nearlyAll is the part of a budget that may be left over without looking for more that could be kept in memory.
 const nearlyAll = 1.0 / 512
 
+// slack is the part of a budget by which errors of estimates differ between plans.
+const slack = 1.0 / 2048
+
 // meetBudget finds the estimate for which the plan stays within the budget and is as near to it as can be. The module is what the phase
 // that recomputes, of index i, begins with.
 func (c *compilation) meetBudget(i int) error {
@@ -80,7 +83,7 @@ func (c *compilation) meetBudget(i int) error {
 func (c *compilation) search(i int, above attempt) (attempt, error) {
 	var best attempt // of those that fit, once there is one
 	least := above
-	limit := c.Budget - above.error()
+	limit := c.Budget - above.error() + int64(slack*float64(c.Budget))
 	for range mostAttempts {
 		a, err := c.attempt(i, max(1, min(limit, above.estimate-1)))
 		if err != nil {

@@ -3,8 +3,8 @@
 #
 #   bash build/device/device.sh [PART...]
 #
-# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves
-# train-models gpt2-larger, which take one GPU (the last takes all that there are); gpt2 is five of them: gpt2-start to gpt2-numbers. For
+# Parts: check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-roomy gpt2-numbers gpt2-curves
+# train-models gpt2-larger, which take one GPU (the last takes all that there are); gpt2 is five of them, without gpt2-roomy: gpt2-start to gpt2-numbers. For
 # several GPUs: cluster-exchange cluster-buckets cluster-data cluster-death cluster-scaling cluster-resume cluster-checkpoints cluster-context cluster-dryrun; cluster is
 # all of these but the last. Without a part: those for one GPU, in this order. Each has a limit of its own in seconds, given with it if need be
 # (gemm=200); DEVICE_LIMIT (570) is that of all together. Logs and raw results go to $OUT, or to device-results; of parts for several GPUs
@@ -16,7 +16,7 @@ begun=$SECONDS
 : "${DEVICE_LIMIT:=570}" "${OUT:=device-results}"
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-numbers gpt2-curves train-models gpt2-larger"
+one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-roomy gpt2-numbers gpt2-curves train-models gpt2-larger"
 cluster="cluster-exchange cluster-buckets cluster-data cluster-death cluster-scaling cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
 usage() {
@@ -48,7 +48,7 @@ for choice in "$@"; do
         case " $one $cluster cluster-dryrun " in *" $part "*) ;; *) usage "$part" ;; esac
         case $part in check) least=0 ;; cluster-*) least=2 ;; *) least=1 ;; esac
         [ $least -le $needs ] || needs=$least
-        case $part in gpt2-lean) ;; gpt2-* | train-models) torch=1 ;; sanitizer) tools=1 ;; esac
+        case $part in gpt2-lean | gpt2-roomy) ;; gpt2-* | train-models) torch=1 ;; sanitizer) tools=1 ;; esac
     done
 done
 [ $tools = 0 ] || [ -n "$(command -v compute-sanitizer)" ] || missing "sanitizer needs compute-sanitizer, of the CUDA toolkit"
@@ -176,6 +176,8 @@ part_gpt2-time() { gpt2 time "$1" --parts time --batches 16 --rounds 2; }
 part_gpt2-time64() { gpt2 time64 "$1" --parts time --batches 64 --rounds 1; }
 # Models that were compiled with less memory, without PyTorch.
 part_gpt2-lean() { gpt2 lean "$1" --parts time --batches 16 --rounds 1 --artifacts "$models/lean" --modes ""; }
+# Models that were compiled with as much memory as the goals leave, in turn with the usual ones.
+part_gpt2-roomy() { gpt2 roomy "$1" --parts time --batches 16,64 --precisions bf16,fp32,tf32 --rounds 2 --beside roomy --modes ""; }
 part_gpt2-numbers() { gpt2 numbers "$1" --parts gradients,train --batches 16; }
 part_gpt2-curves() {
     python3 "$root/bench/curves.py" --blurun "$blurun" --artifacts "$models" --json "$OUT/gpt2-curves.json" --plot "$OUT/gpt2-curves.png" --limit $(($1 - 15)) \
@@ -242,6 +244,7 @@ limit_of() {
     gpt2-time) echo 300 ;;
     gpt2-time64) echo 320 ;;
     gpt2-lean) echo 60 ;;
+    gpt2-roomy) echo 120 ;;
     gpt2-numbers) echo 300 ;;
     gpt2-curves) echo 220 ;;
     train-models) echo 180 ;;

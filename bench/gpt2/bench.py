@@ -118,8 +118,14 @@ class Bench:
         os.makedirs(at, exist_ok=True)
         return {**os.environ, "XDG_CACHE_HOME": at, "CUDA_CACHE_PATH": at + "/cuda", "TORCHINDUCTOR_CACHE_DIR": at + "/inductor", "TRITON_CACHE_DIR": at + "/triton"}
 
-    def artifact(self, precision, batch):
-        return os.path.join(self.o.artifacts, f"{self.o.model}-{precision}-{batch}.blx")
+    def artifact(self, precision, batch, folder=""):
+        return os.path.join(self.o.artifacts, folder, f"{self.o.model}-{precision}-{batch}.blx")
+
+    def variants(self, precision, batch):
+        """The folders of artifacts that are timed: the usual one, and with --beside only where there is one of the other kind too."""
+        if not self.o.beside:
+            return [""]
+        return ["", self.o.beside] if os.path.exists(self.artifact(precision, batch, self.o.beside)) else []
 
     def torch(self):
         if not self.peer:
@@ -195,8 +201,9 @@ class Bench:
                     if precision != "fp32-strict" and not self.late():
                         for mode in self.o.modes:
                             self.time_torch(precision, mode, batch, round)
-                    if not self.late():
-                        self.time_blurun(precision, batch, round)
+                    for folder in self.variants(precision, batch):
+                        if not self.late():
+                            self.time_blurun(precision, batch, round, folder)
             self.report(batch)
 
     def time_torch(self, precision, mode, batch, round):
@@ -205,13 +212,13 @@ class Bench:
         if answer:
             self.keep("time", {"who": "torch", "mode": mode, "precision": precision, "batch": batch, "round": round, "memory_bytes": peak - peer.before, **answer})
 
-    def time_blurun(self, precision, batch, round):
+    def time_blurun(self, precision, batch, round, folder=""):
         before = self.memory.settled()
-        text, peak = self.memory.peak(lambda: self.blurun("bench", self.artifact(precision, batch), "--steps", str(self.o.steps + 3), "--json"))
+        text, peak = self.memory.peak(lambda: self.blurun("bench", self.artifact(precision, batch, folder), "--steps", str(self.o.steps + 3), "--json"))
         if text:
             answer = json.loads(text)
             answer["step_ms"] = answer["step_ms"][3:]
-            self.keep("time", {"who": "blurun", "mode": "", "precision": precision, "batch": batch, "round": round, **answer, "planned_bytes": answer["memory_bytes"], "memory_bytes": peak - before})
+            self.keep("time", {"who": "blurun", "mode": folder, "precision": precision, "batch": batch, "round": round, **answer, "planned_bytes": answer["memory_bytes"], "memory_bytes": peak - before})
 
     def report(self, batch):
         """The table: medians over all rounds."""
@@ -231,7 +238,11 @@ class Bench:
                 text += f"{tokens / r[0] * 1e3:12.0f}{r[1] / 2**30:7.2f}" if r else f"{'-':>12}{'-':>7}"
             for r in theirs:
                 text += f"{r[0] / ours[0]:10.2f}{ours[1] / r[1] if r[1] else 0:6.2f}" if r and ours else f"{'-':>10}{'-':>6}"
-            self.say(text)
+            other = self.o.beside and of("blurun", self.o.beside, precision)
+            if ours or not self.o.beside:
+                self.say(text)
+            if ours and other:
+                self.say(f"{precision + ' ' + self.o.beside:{14 + 19 * len(theirs)}}{tokens / other[0] * 1e3:12.0f}{other[1] / 2**30:7.2f}  {other[0]:.2f} ms a step instead of {ours[0]:.2f}: {ours[0] / other[0]:.4f} times as many")
 
     def shape(self):
         return {"model": self.o.model, "size": self.o.size, "vocabulary": self.o.vocabulary, "tokens": self.o.tokens}
@@ -314,6 +325,7 @@ def main():
     ap.add_argument("--precisions", default=",".join(precisions))
     ap.add_argument("--modes", default="eager,compile", help="of PyTorch; empty: blurun alone")
     ap.add_argument("--batches", default="16,64")
+    ap.add_argument("--beside", default="", help="folder in that of artifacts, whose artifacts are timed in turn with those of the same names; those it lacks are left out")
     ap.add_argument("--rounds", type=int, default=2)
     ap.add_argument("--limit", type=float, default=math.inf, help="seconds after which nothing more is begun")
     ap.add_argument("--steps", type=int, default=10, help="timed in a round, after four that aren't")

@@ -21,7 +21,7 @@ type compileCmd struct {
 	Arch         string       `placeholder:"ARCH" help:"The machine to compile for: cuda has sm_90a, sm_89, sm_80; the first is the default."`
 	Precision    string       `placeholder:"PRECISION" help:"${precisions}"`
 	Recompute    string       `placeholder:"MODE" help:"What of the forward pass is computed again in the backward pass: none, auto (the default: what is cheap), full (all but the values between layers)."`
-	MemoryBudget passes.Bytes `placeholder:"SIZE" help:"Choose what is recomputed so that every function stays within this memory, states included: 6GiB, 512MiB; 0: no limit."`
+	MemoryBudget passes.Bytes `placeholder:"SIZE" help:"Choose what is recomputed so that a step takes the least time for which all that bluc inspect --memory lists stays within this memory, what kernels work in too: 6GiB, 512MiB; 0: no limit."`
 	Mesh         string       `placeholder:"AXES" help:"Make the program of one rank of many: dp (any number that share the batch), dp=4, cp=2 (that share each sequence), or both: dp,cp=2."`
 	Zero         int          `enum:"0,1" default:"0" placeholder:"LEVEL" help:"1: cut gradients and optimizer state into shards, one a rank of --mesh; 0, the default: every rank has all."`
 	Context      string       `placeholder:"WAY" help:"How ranks that share a sequence share attention: ring (the default), ulysses, gather."`

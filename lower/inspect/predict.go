@@ -25,15 +25,21 @@ func (r *Report) writePredicted(w io.Writer) {
 	}
 	fmt.Fprintf(w, "least time on %s\n", blublas.DeviceFor(r.Manifest.Arch).Name)
 	for _, f := range r.Functions {
-		seconds, steps := 0.0, 0
-		for i := range r.Kernels {
-			for _, l := range r.Kernels[i].Functions {
-				if l.Function == f.Name {
-					seconds += float64(l.Count) * r.predicted(&r.Kernels[i])
-					steps += l.Count * r.Kernels[i].Steps
-				}
-			}
-		}
+		seconds, steps := r.Seconds(f.Name)
 		fmt.Fprintf(w, "  %s: %.3g ms, %d kernels started\n", f.Name, 1e3*seconds, steps)
 	}
+}
+
+// Seconds is the least time that a function takes on the GPU that its arch stands for, 0 for targets that are no GPUs, and how many kernels
+// it starts.
+func (r *Report) Seconds(function string) (seconds float64, steps int) {
+	for i := range r.Kernels {
+		for _, l := range r.Kernels[i].Functions {
+			if l.Function == function {
+				seconds += float64(l.Count) * r.predicted(&r.Kernels[i])
+				steps += l.Count * r.Kernels[i].Steps
+			}
+		}
+	}
+	return seconds, steps
 }

@@ -24,9 +24,16 @@ func (f *frontier) add(p choice) bool {
 }
 
 // within looks for the plan of the least time whose peak is at most limit. ok is false when it finds none; then the plan is
-// the one of the least peak.
+// the one of the least peak. Where there is room for what auto keeps, nothing is computed again that auto doesn't: so that a plan with
+// more memory than by default is no slower, whatever the predictions are worth.
 func (c *chooser) within(limit int64) (plan choice, ok bool) {
-	f := c.frontier()
+	c.weigh()
+	var f frontier
+	if auto := c.auto(); auto.peak <= limit {
+		f = c.parts(auto)
+	} else {
+		f = c.frontier()
+	}
 	for _, p := range f {
 		if p.peak <= limit {
 			return p, true
@@ -40,31 +47,61 @@ const beginnings = 64
 
 // frontier tries, for every size of segments, the items from the cheapest byte on, and then what is near the plans that are best of these.
 func (c *chooser) frontier() (f frontier) {
-	c.weigh()
 	for _, p := range []choice{c.none(), c.auto(), c.full()} {
 		f.add(p)
 	}
 	for _, size := range c.segmentSizes() {
 		items, _ := c.segments(size)
-		order := c.byRatio(items)
-		for n := len(order); n > 0; n -= 1 + len(order)/beginnings {
-			f.add(c.try(order[:n]))
-		}
+		c.begin(&f, c.byRatio(items))
 	}
-	s := search{chooser: c, found: f, left: c.trials()}
+	return c.near(f, counted(len(c.items)))
+}
+
+// parts is plans that recompute some items of another.
+func (c *chooser) parts(whole choice) (f frontier) {
+	f.add(c.none())
+	f.add(whole)
+	c.begin(&f, c.byRatio(slices.Clone(whole.items)))
+	return c.near(f, whole.items)
+}
+
+// begin tries the beginnings of a list of items.
+func (c *chooser) begin(f *frontier, order []int) {
+	for n := len(order); n > 0; n -= 1 + len(order)/beginnings {
+		f.add(c.try(order[:n]))
+	}
+}
+
+// near looks for plans that differ from those of a frontier in one or two of some items, for so many trials as there are; or for all
+// plans, if those are no more.
+func (c *chooser) near(f frontier, items []int) frontier {
+	s := search{chooser: c, found: f, left: c.trials}
+	if len(items) < 20 && 1<<len(items) <= c.trials {
+		s.all(items, nil)
+		return s.found
+	}
 	s.run(func(p choice) {
-		for i := range c.items {
+		for _, i := range items {
 			s.try(toggled(p.items, i))
 		}
 	})
 	s.run(func(p choice) {
-		for i := range c.items {
-			for k := range i {
-				s.try(toggled(toggled(p.items, i), k))
+		for k, i := range items {
+			for _, j := range items[:k] {
+				s.try(toggled(toggled(p.items, i), j))
 			}
 		}
 	})
 	return s.found
+}
+
+// counted is the numbers below n.
+func counted(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 // search looks for better plans near those it has found, for as many trials as are left.
@@ -96,8 +133,15 @@ func (s *search) run(visit func(choice)) {
 	}
 }
 
-// trials is how many plans may be tried in a search: as many as take some hundredths of a second.
-func (c *chooser) trials() int { return max(32, 1<<19/len(c.ops)) }
+// all tries all choices of some items, beside those that are chosen.
+func (s *search) all(items, chosen []int) {
+	if len(items) == 0 {
+		s.try(slices.Clone(chosen))
+		return
+	}
+	s.all(items[1:], chosen)
+	s.all(items[1:], append(slices.Clip(chosen), items[0]))
+}
 
 // toggled adds an item to a list, or takes it out.
 func toggled(items []int, i int) []int {

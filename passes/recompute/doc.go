@@ -10,7 +10,7 @@
 //
 // The turning point of a function is where the estimate of its memory is highest. A value is saved when it is computed
 // before that point and used after it; each operation that computes saved values is an item: it can be kept, or recomputed
-// from what is saved before it. An item has a cost, the estimated floating-point operations of computing it again, and a
+// from what is saved before it. An item has a cost, the seconds by which computing it again is predicted to make the function longer, and a
 // gain, its bytes. None keeps all items. Auto recomputes the cheap ones: those that are reached from arguments and saved
 // values by elementwise operations, normalizations, softmax, reductions, gathers and copies, without a product or
 // attention.
@@ -21,10 +21,11 @@
 // number for which the estimated peak is least. What gains nothing is kept all the same: the last segment, say, which is
 // needed again at once.
 //
-// A budget asks for the least cost at which the estimate fits: for every size of segments the items are recomputed in the
-// order of cost for gain, early ones first, until it fits; the cheapest of these plans is taken, and items are taken out
-// of it again as long as it still fits. The order finds the optimum where layers are alike; in general the problem is a
-// knapsack, and the result is a good plan, not provably the best one.
+// A budget asks for the least time at which the estimate fits. For every size of segments, the items are recomputed in the order of
+// cost for gain, early ones first, one more at a time; of all these plans, of auto's and full's, and of some near the best of them, those
+// are kept that no other one beats in both memory and time, and of these the fastest is taken that fits. What is tried does not
+// depend on the budget: so a larger one never gets a slower plan. The order finds the optimum where layers are alike; in general the
+// problem is a knapsack, and the result is a good plan, not provably the best one.
 //
 // # The estimate
 //
@@ -34,6 +35,16 @@
 // by one later group alone is computed there. A value that leaves its group takes memory from the group that computes it to
 // the last that reads it. Views take none, parts of a concatenation are written to their place in it, arguments, constants
 // and results of the function live in storage of their own. A result takes over the memory of an operand of its size that
-// its group alone reads last. Of logits that only a loss needs, some rows are there at a time. The peak is the largest sum
-// of what lives at one time; the arena that is packed later may be larger by the gaps between its pieces.
+// its group alone reads last. Of logits that only a loss needs, some rows are there at a time. What products of bf16 and others read
+// rounded, by the rules of lower/kernels, is there in bfloat16: instead of the float32, or beside it if something reads that too; weights
+// are rounded first of all and kept so. The peak is the largest sum of what lives at one time; the arena that is packed later may be
+// larger by the gaps between its pieces.
+//
+// The time of a plan is that of its groups: each takes as long as its arithmetic or as the bytes it reads and writes, whichever is
+// longer, and a part of the shorter. What is computed again in a kernel that reads its operands anyway costs only what it writes:
+// layernorm beside its gradient, as it joins that group; gelu in the epilogue of its gradient's product, or, where operands are split into
+// planes, in the launch that makes these, which need not write it at all.
+//
+// Estimates are no promises. What keeps a budget is the driver: it plans the program on, and asks for another estimate if what comes of
+// it is too much.
 package recompute

@@ -36,11 +36,13 @@ type chooser struct {
 	saved []bool // by value: computed before the turning point and used after it
 	items []item // in the order of execution
 	plan  []bool // by operation: whether it is dropped
+
+	trials int // how many plans may be tried in a search: as many as take some hundredths of a second
 }
 
 // newChooser measures the function as it is and finds its items.
 func newChooser(g *graph) *chooser {
-	c := &chooser{meter: newMeter(g), saved: make([]bool, len(g.values)), plan: make([]bool, len(g.ops))}
+	c := &chooser{meter: newMeter(g), saved: make([]bool, len(g.values)), plan: make([]bool, len(g.ops)), trials: max(32, 1<<19/len(g.ops))}
 	c.base = c.measure(c.plan)
 	for p, i := range c.seq {
 		op := &c.ops[i]

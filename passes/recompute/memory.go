@@ -128,9 +128,23 @@ func (m *meter) joins(i int32, op *node, g int32) bool {
 	}
 	switch op.role {
 	case elementwise:
+		if head.role == product && m.isCopy(m.seq[g]) && !m.isCopy(i) && !m.onlyUser(i, op, g) {
+			return false
+		}
 		return head.role.loops() || head.role == product || head.role == gather
 	case rows:
 		return head.role.loops() || head.role == gather
+	}
+	return false
+}
+
+// onlyUser reports whether nothing but an operation uses one of its operands that a group computes. What is computed again is for several
+// operations; one that isn't, and needs more than it, has a kernel of its own then.
+func (m *meter) onlyUser(i int32, op *node, g int32) bool {
+	for _, v := range op.in {
+		if r := m.reads(i, v, m.drop); m.ready[r] == g && m.graph.values[v].uses == 1 {
+			return true
+		}
 	}
 	return false
 }

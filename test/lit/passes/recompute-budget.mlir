@@ -1,10 +1,13 @@
 // RUN: bluc opt %s --pass-pipeline='builtin.module(recompute{budget=32MiB})' | FileCheck %s --check-prefix=ENOUGH --implicit-check-not=recomputed
 // RUN: bluc opt %s --pass-pipeline='builtin.module(recompute{budget=20MiB})' | FileCheck %s
+// RUN: bluc opt %s --pass-pipeline='builtin.module(precision{mode=bf16 target=cuda},recompute{budget=20MiB target=cuda})' | FileCheck %s --check-prefix=ENOUGH --implicit-check-not=recomputed
+// RUN: bluc opt %s --pass-pipeline='builtin.module(precision{mode=tf32 target=cuda},recompute{budget=20MiB target=cuda})' | FileCheck %s
 // RUN: not bluc opt %s --pass-pipeline='builtin.module(recompute{budget=10MiB})' 2>&1 | FileCheck %s --check-prefix=ERROR
 // RUN: not bluc opt %s --pass-pipeline='builtin.module(recompute{mode=auto budget=1GiB})' 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not bluc opt %s --pass-pipeline='builtin.module(recompute{budget=lots})' 2>&1 | FileCheck %s --check-prefix=TEXT
 
-// What fits is left as it is; else the cheapest values are computed again, first gelu and not products.
+// What fits is left as it is; else the cheapest values are computed again, first gelu and not products. What kernels keep in bfloat16
+// takes half as much.
 
 // ENOUGH-LABEL: func.func @f
 // CHECK-LABEL: func.func @f

@@ -1,0 +1,94 @@
+package driver_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/driver"
+	"blutrain/lower/inspect"
+)
+
+// planned is what a program takes by plan, what kernels work in included, and what a step is predicted to cost.
+type planned struct {
+	needs, accumulated int64 // bytes, and those that accumulate's kernels read and write
+	seconds            float64
+}
+
+func plan(t *testing.T, model string, o driver.Options) planned {
+	t.Helper()
+	src, err := os.ReadFile("../examples/" + model + ".blu")
+	require.NoError(t, err)
+	r, err := driver.Compile(model+".blu", src, o)
+	require.NoError(t, err)
+	report, err := inspect.Read(r.Artifact)
+	require.NoError(t, err)
+	p := planned{needs: r.Artifact.Manifest.Memory.Total}
+	scratch := int64(0)
+	for _, k := range report.Kernels {
+		scratch = max(scratch, k.Scratch)
+		for _, f := range k.Functions {
+			if f.Function == "accumulate" {
+				p.accumulated += int64(f.Count) * k.Bytes
+			}
+		}
+	}
+	p.needs += scratch
+	p.seconds, _ = report.Seconds("accumulate")
+	return p
+}
+
+// A budget is met by the plan, whatever the precision and the target, most of it is used, and more memory never means more time.
+func TestBudgetIsMet(t *testing.T) {
+	sizes := map[string]float64{"L": 3, "H": 4, "C": 256, "V": 1024, "T": 256, "B": 4, "S": 256}
+	if testing.Short() {
+		t.Skip("compiles some hundred times")
+	}
+	for _, tc := range []struct{ model, target, precision string }{
+		{"gpt2", "cuda", "bf16"}, {"gpt2", "cuda", "tf32"}, {"gpt2", "cuda", "fp32"}, {"gpt2", "cuda", "fp32-strict"},
+		{"gpt2", "cpu", "fp32"}, {"gpt2", "cpu", "bf16"}, {"llama", "cuda", "bf16"},
+	} {
+		t.Run(tc.model+" "+tc.target+" "+tc.precision, func(t *testing.T) {
+			t.Parallel()
+			o := driver.Options{Target: tc.target, Precision: tc.precision, Set: sizes}
+			if tc.model == "llama" {
+				o.Set = map[string]float64{"L": 3, "H": 4, "K": 2, "C": 256, "F": 512, "V": 1024, "B": 4, "S": 256}
+			}
+			usual := plan(t, tc.model, o)
+			slowest := usual.seconds * 10
+			for _, part := range []float64{0.92, 1, 1.1, 4} {
+				o.Budget = int64(part * float64(usual.needs))
+				p := plan(t, tc.model, o)
+				t.Logf("%.2f: %d of %d, %.3f GB moved, %.4g ms", part, p.needs, o.Budget, float64(p.accumulated)/1e9, 1e3*p.seconds)
+				require.LessOrEqual(t, p.needs, o.Budget)
+				if part <= 1.1 {
+					require.Greater(t, float64(p.needs), 0.95*float64(o.Budget))
+				}
+				require.LessOrEqual(t, p.seconds, slowest*1.0001, "more memory, more time")
+				slowest = p.seconds
+				if part >= 1 {
+					require.LessOrEqual(t, p.seconds, usual.seconds*1.0001, "slower than without a budget")
+				}
+			}
+		})
+	}
+}
+
+// A budget that can't be met is refused with the least that can, which is met when it is asked for.
+func TestLeastBudget(t *testing.T) {
+	o := driver.Options{Target: "cuda", Precision: "bf16", Set: map[string]float64{"L": 3, "H": 2, "C": 128, "V": 512, "T": 128, "B": 4, "S": 128}, Budget: 1 << 20}
+	src, err := os.ReadFile("../examples/gpt2.blu")
+	require.NoError(t, err)
+	_, err = driver.Compile("gpt2.blu", src, o)
+	require.ErrorContains(t, err, "function accumulate does not fit a memory budget of 1.00 MiB: the least that recomputation leads to is ")
+	m := regexp.MustCompile(`leads to is ([0-9.]+) MiB`).FindStringSubmatch(err.Error())
+	require.NotNil(t, m, err.Error())
+	var least float64
+	_, err = fmt.Sscan(m[1], &least)
+	require.NoError(t, err)
+	o.Budget = int64((least + 0.01) * (1 << 20))
+	require.LessOrEqual(t, plan(t, "gpt2", o).needs, o.Budget)
+}
