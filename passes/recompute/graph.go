@@ -43,7 +43,6 @@ type value struct {
 	root  int32 // the value that this one is a view of, or itself
 	bytes int64 // of memory in the arena, were it kept in memory; 0 for what lives in storage and for views
 	size  int64 // bytes that are moved where it is read or written
-	uses  int32 // operands that are this value
 	// stored is true of results of the function, and views of them: they live in storage, and need not be had again.
 	stored bool
 	// whole is true of results that are in memory even where one operation alone uses them, as part of the same kernel.
@@ -122,7 +121,6 @@ func (b *graphBuilder) operation(op *ir.Op) bool {
 			k = t
 		}
 		n.in = append(n.in, k)
-		b.values[k].uses++
 		n.rounds = n.rounds || b.values[b.values[k].root].def < 0 && roundsTo16(op)
 		n.pinned = n.pinned || b.rewritten[v] || n.rounds
 	}

@@ -1,6 +1,10 @@
 package recompute
 
-import "slices"
+import (
+	"slices"
+
+	"blutrain/dialects/blu"
+)
 
 // usage is what a schedule costs: the most bytes in the arena at one time, when that is, and the seconds that it is predicted to take.
 type usage struct {
@@ -22,6 +26,7 @@ type meter struct {
 	direct []bool  // by value: whether operations of that group may use it without memory
 	reader []int32 // by value: the only group that uses it, or one of the constants below
 	last   []int32 // by value: the last group that uses it
+	uses   []int32 // by value: the operands that it is
 	start  []int32 // by place of a concatenation: the first group that writes to it
 	change []int64 // by place: bytes taken less bytes given back
 	dying  [][]int32
@@ -39,7 +44,7 @@ func newMeter(g *graph) *meter {
 	return &meter{
 		scheduler: newScheduler(g),
 		group:     make([]int32, n), size: make([]int32, n), start: make([]int32, n), change: make([]int64, n+1), dying: make([][]int32, n),
-		ready: make([]int32, v), direct: make([]bool, v), reader: make([]int32, v), last: make([]int32, v),
+		ready: make([]int32, v), direct: make([]bool, v), reader: make([]int32, v), last: make([]int32, v), uses: make([]int32, v),
 		launches: newLaunches(n, v),
 	}
 }
@@ -51,12 +56,13 @@ func (m *meter) measure(drop []bool) usage {
 		m.ready[i], m.direct[i] = -1, false // arguments and constants; all else is set below
 	}
 	for i := range m.reader {
-		m.reader[i], m.last[i] = unread, -1
+		m.reader[i], m.last[i], m.uses[i] = unread, -1, 0
 	}
 	for p := range m.seq {
 		m.size[p], m.start[p], m.change[p], m.dying[p] = 0, int32(p), 0, m.dying[p][:0]
 	}
 	m.change[len(m.seq)] = 0
+	m.countUses()
 	m.makeGroups()
 	m.findReaders()
 	m.allot()
@@ -68,6 +74,15 @@ func (m *meter) measure(drop []bool) usage {
 		}
 	}
 	return u
+}
+
+func (m *meter) countUses() {
+	for _, i := range m.seq {
+		op, _ := m.node(i)
+		for _, v := range op.in {
+			m.uses[m.reads(i, v, m.drop)]++
+		}
+	}
 }
 
 // node is the operation of an instance, and copyOf what to add to the numbers of its results.
@@ -133,7 +148,7 @@ func (m *meter) joins(i int32, op *node, g int32) bool {
 		}
 		return head.role.loops() || head.role == product || head.role == gather
 	case rows:
-		return head.role.loops() || head.role == gather
+		return head.role.loops() || head.role == gather || head.role == product && m.target.ColumnSums && op.sumsUp && op.op.Is(blu.ReduceSum)
 	}
 	return false
 }
@@ -142,7 +157,7 @@ func (m *meter) joins(i int32, op *node, g int32) bool {
 // operations; one that isn't, and needs more than it, has a kernel of its own then.
 func (m *meter) onlyUser(i int32, op *node, g int32) bool {
 	for _, v := range op.in {
-		if r := m.reads(i, v, m.drop); m.ready[r] == g && m.graph.values[v].uses == 1 {
+		if r := m.reads(i, v, m.drop); m.ready[r] == g && m.uses[r] == 1 {
 			return true
 		}
 	}

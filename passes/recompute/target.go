@@ -13,10 +13,11 @@ import (
 type Target struct {
 	LogitsElems, LogitsRows int64 // logits of more elements are computed so many rows at a time; twice as many of bfloat16
 
-	Products  map[string]float64 // floating-point operations a second of matrix products, by precision
-	Simple    float64            // of all else
-	Bandwidth float64            // bytes a second, read and written
-	Start     float64            // seconds that a kernel takes to start
+	Products   map[string]float64 // floating-point operations a second of matrix products, by precision
+	Simple     float64            // of all else
+	Bandwidth  float64            // bytes a second, read and written
+	Start      float64            // seconds that a kernel takes to start
+	ColumnSums bool               // products' epilogues add up columns
 	// Beside lists the precisions of products that compute elementwise operations beside their epilogue, where they read the same; Planes
 	// those of which launches of their own split the operands.
 	Beside, Planes []string
@@ -34,7 +35,7 @@ func TargetFor(name, arch string) Target {
 	k, d := kernels.CUDA(), blublas.DeviceFor(arch)
 	t := Target{
 		LogitsElems: k.LogitsElems, LogitsRows: k.ClassifierRows,
-		Products: map[string]float64{}, Simple: d.Flops("fp32-strict"), Bandwidth: d.Bandwidth, Start: blublas.StepSeconds, Beside: k.Beside, Planes: []string{"fp32"},
+		Products: map[string]float64{}, Simple: d.Flops("fp32-strict"), Bandwidth: d.Bandwidth, Start: blublas.StepSeconds, ColumnSums: k.GemmColumnSums, Beside: k.Beside, Planes: []string{"fp32"},
 	}
 	for _, p := range []string{"", "fp32", "fp32-strict", "tf32", "bf16"} {
 		t.Products[p] = d.Flops(p)
