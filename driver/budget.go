@@ -73,7 +73,9 @@ func (c *compilation) meetBudget(i int) error {
 		best, err = c.search(i, best)
 	}
 	if err == nil && best.needs() > c.Budget {
-		err = recompute.TooLittle(best.Function, c.Budget, best.Params, best.Gradients, best.Optimizer, best.Arena, best.Scratch)
+		err = recompute.TooLittle(best.Function, c.Budget, recompute.Needs{
+			Params: best.Params, Gradients: best.Gradients, Others: best.Optimizer, Copies: best.Copies, Arena: best.Arena, Scratch: best.Scratch,
+		})
 	}
 	c.estimate = best.limit
 	return err
@@ -146,5 +148,5 @@ func estimateOf(m *ir.Op, t recompute.Target) int64 {
 			}
 		}
 	}
-	return most + recompute.Storage(m)
+	return most + recompute.Storage(m, t)
 }

@@ -96,16 +96,30 @@ func (b *graphBuilder) arguments(body *ir.Block) {
 		b.number[a] = int32(len(b.values))
 		b.values = append(b.values, value{def: -1, root: b.number[a], size: sizeOf(a, ir.ByteSize(a.Elem()))})
 	}
-	for _, a := range body.Args() {
+	for i, a := range body.Args() {
 		if !b.rounding.twin(a) {
 			continue
 		}
 		n := node{role: elementwise, in: []int32{b.number[a]}, first: int32(len(b.values)), results: 1, elems: ir.NumElements(a.Shape()), pinned: true}
 		b.twin[a] = n.first
 		size := sizeOf(a, roundedBytes)
+		if hasCopy(b.fn, i) {
+			b.values = append(b.values, value{def: -1, root: n.first, size: size})
+			continue
+		}
 		b.values = append(b.values, value{def: int32(len(b.ops)), root: n.first, bytes: roundUp(size), size: size})
 		b.ops = append(b.ops, n)
 	}
+}
+
+// hasCopy reports whether an argument that products read rounded is a parameter: those have copies in bfloat16 in storage.
+func hasCopy(fn *ir.Op, i int) bool {
+	p := blu.ArgPort(fn, i)
+	if p.Kind != blu.StateAttr || fn.Parent() == nil {
+		return false
+	}
+	param := ir.LookupSymbol(fn.Parent(), p.Name)
+	return param != nil && param.Is(blu.Param)
 }
 
 // operation adds one; it reports whether all that it reads is known.
@@ -134,6 +148,10 @@ func (b *graphBuilder) operation(op *ir.Op) bool {
 	}
 	for _, r := range op.Results() {
 		if !b.rounding.twin(r) {
+			continue
+		}
+		if widens(op) {
+			b.twin[r] = n.in[0]
 			continue
 		}
 		if n.role == view {

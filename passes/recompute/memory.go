@@ -26,7 +26,6 @@ type meter struct {
 	direct []bool  // by value: whether operations of that group may use it without memory
 	reader []int32 // by value: the only group that uses it, or one of the constants below
 	last   []int32 // by value: the last group that uses it
-	uses   []int32 // by value: the operands that it is
 	start  []int32 // by place of a concatenation: the first group that writes to it
 	change []int64 // by place: bytes taken less bytes given back
 	dying  [][]int32
@@ -44,7 +43,7 @@ func newMeter(g *graph) *meter {
 	return &meter{
 		scheduler: newScheduler(g),
 		group:     make([]int32, n), size: make([]int32, n), start: make([]int32, n), change: make([]int64, n+1), dying: make([][]int32, n),
-		ready: make([]int32, v), direct: make([]bool, v), reader: make([]int32, v), last: make([]int32, v), uses: make([]int32, v),
+		ready: make([]int32, v), direct: make([]bool, v), reader: make([]int32, v), last: make([]int32, v),
 		launches: newLaunches(n, v),
 	}
 }
@@ -56,13 +55,12 @@ func (m *meter) measure(drop []bool) usage {
 		m.ready[i], m.direct[i] = -1, false // arguments and constants; all else is set below
 	}
 	for i := range m.reader {
-		m.reader[i], m.last[i], m.uses[i] = unread, -1, 0
+		m.reader[i], m.last[i] = unread, -1
 	}
 	for p := range m.seq {
 		m.size[p], m.start[p], m.change[p], m.dying[p] = 0, int32(p), 0, m.dying[p][:0]
 	}
 	m.change[len(m.seq)] = 0
-	m.countUses()
 	m.makeGroups()
 	m.findReaders()
 	m.allot()
@@ -74,15 +72,6 @@ func (m *meter) measure(drop []bool) usage {
 		}
 	}
 	return u
-}
-
-func (m *meter) countUses() {
-	for _, i := range m.seq {
-		op, _ := m.node(i)
-		for _, v := range op.in {
-			m.uses[m.reads(i, v, m.drop)]++
-		}
-	}
 }
 
 // node is the operation of an instance, and copyOf what to add to the numbers of its results.
@@ -143,23 +132,12 @@ func (m *meter) joins(i int32, op *node, g int32) bool {
 	}
 	switch op.role {
 	case elementwise:
-		if head.role == product && m.isCopy(m.seq[g]) && !m.isCopy(i) && !m.onlyUser(i, op, g) {
-			return false
+		if head.role == product && m.isCopy(m.seq[g]) && !m.isCopy(i) {
+			return false // what is computed again has other users: kernels leave such an operation by itself
 		}
 		return head.role.loops() || head.role == product || head.role == gather
 	case rows:
 		return head.role.loops() || head.role == gather || head.role == product && m.target.ColumnSums && op.sumsUp && op.op.Is(blu.ReduceSum)
-	}
-	return false
-}
-
-// onlyUser reports whether nothing but an operation uses one of its operands that a group computes. What is computed again is for several
-// operations; one that isn't, and needs more than it, has a kernel of its own then.
-func (m *meter) onlyUser(i int32, op *node, g int32) bool {
-	for _, v := range op.in {
-		if r := m.reads(i, v, m.drop); m.ready[r] == g && m.uses[r] == 1 {
-			return true
-		}
 	}
 	return false
 }

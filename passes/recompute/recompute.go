@@ -37,7 +37,7 @@ type Report struct {
 // Run chooses what to recompute in each function of a module, and rewrites the functions. visit is told of each, unless nil.
 func Run(c *ir.Context, module *ir.Op, o Options, visit func(*ir.Op)) ([]Report, error) {
 	var reports []Report
-	storage := storageOf(module)
+	storage := storageOf(module, o.Target)
 	for fn := range module.Body().Ops() {
 		if fn.Name() != "func.func" || fn.Body() == nil {
 			continue
@@ -57,7 +57,7 @@ func Run(c *ir.Context, module *ir.Op, o Options, visit func(*ir.Op)) ([]Report,
 }
 
 // function works on one function; the report is nil for one that is not straight-line.
-func function(c *ir.Context, fn *ir.Op, o Options, s storage) (*Report, error) {
+func function(c *ir.Context, fn *ir.Op, o Options, storage Needs) (*Report, error) {
 	g, ok := newGraph(fn, o.Target)
 	if !ok {
 		return nil, nil
@@ -66,8 +66,9 @@ func function(c *ir.Context, fn *ir.Op, o Options, s storage) (*Report, error) {
 	plan := ch.none()
 	switch {
 	case o.Budget > 0:
-		if plan, ok = ch.within(o.Budget - s.total()); !ok && !o.Nearest {
-			return nil, TooLittle(fn, o.Budget, s.params, s.gradients, s.others, plan.peak, 0)
+		if plan, ok = ch.within(o.Budget - storage.total()); !ok && !o.Nearest {
+			storage.Arena = plan.peak
+			return nil, TooLittle(fn, o.Budget, storage)
 		}
 	case o.Mode == Auto:
 		plan = ch.auto()
@@ -92,10 +93,19 @@ func Estimate(fn *ir.Op, t Target) (bytes int64, ok bool) {
 	return m.measure(make([]bool, len(g.ops))).peak, true
 }
 
-// storage is the bytes of a module's named storage.
-type storage struct{ params, gradients, others int64 }
+// Needs is the bytes that a program takes, by what for.
+type Needs struct {
+	Params, Gradients, Others, Copies int64 // of named storage
+	Arena                             int64 // the function's own values, at their peak
+	Scratch                           int64 // what kernels work in; 0 where that isn't known
+}
 
-func storageOf(module *ir.Op) (s storage) {
+func (n Needs) total() int64 {
+	return n.Params + n.Gradients + n.Others + n.Copies + n.Arena + n.Scratch
+}
+
+// storageOf is the bytes of a module's named storage, those of copies of parameters included that the program is yet to get.
+func storageOf(module *ir.Op, t Target) (n Needs) {
 	for op := range module.Body().Ops() {
 		if !op.Is(blu.Param) && !op.Is(blu.State) {
 			continue
@@ -104,36 +114,50 @@ func storageOf(module *ir.Op) (s storage) {
 		bytes := ir.NumElements(t.Shape) * ir.ByteSize(t.Elem)
 		switch {
 		case op.Is(blu.Param):
-			s.params += bytes
+			n.Params += bytes
 		case op.Attrs().Str("role") == blu.RoleGradient:
-			s.gradients += bytes
+			n.Gradients += bytes
+		case op.Attrs().Str("role") == blu.RoleCopy:
+			n.Copies += bytes
 		default:
-			s.others += bytes
+			n.Others += bytes
 		}
 	}
-	return s
+	copied := map[string]bool{}
+	for fn := range module.Body().Ops() {
+		if fn.Name() != "func.func" || fn.Body() == nil {
+			continue
+		}
+		r := roundingOf(fn, t)
+		for i, a := range fn.Body().Args() {
+			if name := blu.ArgPort(fn, i).Name; r.twin(a) && hasCopy(fn, i) && !copied[name] {
+				copied[name] = true
+				n.Copies += sizeOf(a, roundedBytes)
+			}
+		}
+	}
+	return n
 }
 
-func (s storage) total() int64 { return s.params + s.gradients + s.others }
-
 // Storage is the bytes of a module's parameters and states.
-func Storage(module *ir.Op) int64 { return storageOf(module).total() }
+func Storage(module *ir.Op, t Target) int64 { return storageOf(module, t).total() }
 
-// TooLittle says why a budget can't be met: a function needs more at least, with what is kept between calls. arena is what its own values
-// take, scratch what kernels work in beside them, 0 where that isn't known.
-func TooLittle(fn *ir.Op, budget, params, gradients, others, arena, scratch int64) error {
-	storage := params + gradients + others
+// TooLittle says why a budget can't be met: what a function and the storage need at least.
+func TooLittle(fn *ir.Op, budget int64, n Needs) error {
 	help := "; a smaller batch needs less"
-	if storage > budget {
+	if n.total()-n.Arena-n.Scratch > budget {
 		help = "; what the model keeps is more than that, whatever the batch"
 	}
-	work := ""
-	if scratch > 0 {
-		work = ", beside which kernels work in " + Size(scratch)
+	copies, work := "", ""
+	if n.Copies > 0 {
+		copies = "copies of parameters " + Size(n.Copies) + ", "
+	}
+	if n.Scratch > 0 {
+		work = ", beside which kernels work in " + Size(n.Scratch)
 	}
 	return fn.Errorf("function %s does not fit a memory budget of %s: the least that recomputation leads to is %s, of which parameters are %s, gradients %s, "+
-		"optimizer state %s, and the function's own values %s at their peak%s%s",
-		ir.SymName(fn), Size(budget), Size(storage+arena+scratch), Size(params), Size(gradients), Size(others), Size(arena), work, help)
+		"optimizer state %s, %sand the function's own values %s at their peak%s%s",
+		ir.SymName(fn), Size(budget), Size(n.total()), Size(n.Params), Size(n.Gradients), Size(n.Others), copies, Size(n.Arena), work, help)
 }
 
 // Size is bytes as a person reads them: 3 B, 1.50 GiB.

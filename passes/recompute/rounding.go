@@ -83,3 +83,12 @@ func roundsTo16(op *ir.Op) bool {
 	t, ok := op.Result(0).Elem().(*ir.FloatType)
 	return ok && t.Kind == ir.BF16
 }
+
+// widens reports whether an operation's result is rounded what its operand is.
+func widens(op *ir.Op) bool {
+	if !op.Is(blu.Cast) {
+		return false
+	}
+	t, ok := op.Operand(0).Elem().(*ir.FloatType)
+	return ok && t.Kind == ir.BF16
+}
