@@ -130,7 +130,7 @@ func TestDeferredIsTheSame(t *testing.T) {
 			f := []string{"accumulate_last", "accumulate"}[zero]
 			peak := func(options string) int64 {
 				_, m := compiled(t, text, mesh, mode, options, "")
-				bytes, ok := recompute.Estimate(ir.LookupSymbol(m, f))
+				bytes, ok := recompute.Estimate(ir.LookupSymbol(m, f), recompute.TargetFor("cpu", ""))
 				require.True(t, ok)
 				return bytes
 			}
