@@ -20,7 +20,7 @@ import (
 // recomputation is the options of the pass recompute.
 func (o Options) recomputation() string {
 	text := "mode=" + cmp.Or(o.Recompute, "auto")
-	if o.Budget != 0 {
+	if o.Budget != 0 && o.estimate != usualPlan {
 		text = fmt.Sprintf("budget=%d nearest=true", cmp.Or(o.estimate, o.Budget))
 	}
 	text += " target=" + o.Target
@@ -47,6 +47,9 @@ func (a attempt) error() int64 { return a.needs() - a.estimate }
 // by the same for plans near each other.
 const mostAttempts = 8
 
+// usualPlan stands, in the place of a limit, for what is recomputed without a budget.
+const usualPlan = -1
+
 // noLimit is more than any program takes.
 const noLimit = 1 << 50
 
@@ -70,7 +73,10 @@ func (c *compilation) meetBudget(i int) error {
 	}()
 	best, err := c.attempt(i, noLimit)
 	if err == nil && best.needs() > c.Budget {
-		best, err = c.search(i, best)
+		var usual attempt
+		if usual, err = c.attempt(i, usualPlan); err == nil {
+			best, err = c.search(i, best, usual)
+		}
 	}
 	if err == nil && best.needs() > c.Budget {
 		err = recompute.TooLittle(best.Function, c.Budget, recompute.Needs{
@@ -81,11 +87,17 @@ func (c *compilation) meetBudget(i int) error {
 	return err
 }
 
-// search finds the plan that takes most of the budget, of those that fit, or the one that takes least. above is one that does not fit.
-func (c *compilation) search(i int, above attempt) (attempt, error) {
+// search finds the plan that takes most of the budget, of those that fit, or the one that takes least. above is one that does not fit,
+// usual the one without a budget.
+func (c *compilation) search(i int, above, usual attempt) (attempt, error) {
 	var best attempt // of those that fit, once there is one
+	if usual.needs() <= c.Budget {
+		best = usual
+	} else if usual.estimate < above.estimate {
+		above = usual
+	}
 	least := above
-	limit := c.Budget - above.error() + int64(slack*float64(c.Budget))
+	limit := c.Budget - usual.error() + int64(slack*float64(c.Budget))
 	for range mostAttempts {
 		a, err := c.attempt(i, max(1, min(limit, above.estimate-1)))
 		if err != nil {
@@ -95,7 +107,7 @@ func (c *compilation) search(i int, above attempt) (attempt, error) {
 			least = a
 		}
 		if a.needs() > c.Budget {
-			if a.estimate > a.limit {
+			if a.estimate > a.limit && best.limit == 0 {
 				return least, nil // recomputation leads to no less
 			}
 			above, limit = a, a.estimate-1

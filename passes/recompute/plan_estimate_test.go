@@ -45,7 +45,7 @@ func TestEstimateAgainstPlans(t *testing.T) {
 			t.Logf("%s %s %s %s: estimate %d, arena %d, %+.2f%%", tc.model, tc.target, tc.precision, mode, estimate, arena, 100*(float64(estimate)/float64(arena)-1))
 			allowed := tc.allowed
 			if mode == "full" { // where little is kept, what kernels pass on counts most
-				allowed += 0.07
+				allowed += 0.11
 			}
 			require.InEpsilon(t, arena, estimate, allowed, "%s %s %s %s %v", tc.model, tc.target, tc.precision, mode, tc.sizes)
 		}
