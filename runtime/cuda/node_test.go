@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,9 +70,10 @@ func newNode(t *testing.T, standIn string) *node {
 
 // driver is that of a rank's process. Binding a thread to its GPU fails the time of that number, unless it is 0.
 func (n *node) driver(rank, unbound int) *Driver {
-	d, bound := &Driver{}, 0
+	d := &Driver{}
+	var bound atomic.Int64 // siblings are aborted at once
 	d.fn.CtxSetCurrent = func(uintptr) result {
-		if bound++; bound == unbound {
+		if int(bound.Add(1)) == unbound {
 			return 999
 		}
 		n.bind(int32(rank))
