@@ -18,6 +18,12 @@ const (
 	Eval       = "eval"       // one batch: loss sum and count
 )
 
+// Names of functions that later passes add: accumulate and the sums over ranks, copies of parameters made anew.
+const (
+	accumulateLast = "accumulate_last"
+	refresh        = "refresh"
+)
+
 // Names of the storages that hold what a step sums up.
 const (
 	lossSum = "loss_sum"
@@ -78,6 +84,9 @@ type param struct {
 // read collects the parameters, the functions and the train block.
 func (t *trainer) read() error {
 	for op := range t.module.Body().Ops() {
+		if err := t.checkName(op); err != nil {
+			return err
+		}
 		switch {
 		case op.Is(blu.Param):
 			p, err := readParam(op)
@@ -86,14 +95,27 @@ func (t *trainer) read() error {
 			}
 			t.params = append(t.params, p)
 		case op.Is(fn.Func) && !ir.IsPrivate(op):
-			if name := ir.SymName(op); slices.Contains([]string{Init, Accumulate, Apply, Eval}, name) {
-				return op.Errorf("a model's function can't be called %s: training makes one of that name", name)
-			}
 			t.exported = append(t.exported, op)
 		}
 	}
 	if d, ok := t.module.Attr("blu.train").(*ir.DictAttr); ok {
 		return t.readTrain(ir.Attrs(d.Entries))
+	}
+	return nil
+}
+
+// checkName refuses a parameter, or a function that can be called, with a name of what the compiler makes of a model.
+func (t *trainer) checkName(op *ir.Op) error {
+	if ir.IsPrivate(op) {
+		return nil
+	}
+	name := ir.SymName(op)
+	what := map[bool]string{true: "parameter", false: "function"}[op.Is(blu.Param)]
+	switch {
+	case slices.Contains([]string{Init, Accumulate, accumulateLast, Apply, Eval, refresh}, name):
+		return op.Errorf("a model's %s can't be called %s: the compiler makes a function of that name", what, name)
+	case t.module.Attr("blu.train") != nil && (name == lossSum || name == count):
+		return op.Errorf("a model's %s can't be called %s: training adds up in a state of that name", what, name)
 	}
 	return nil
 }

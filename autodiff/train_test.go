@@ -269,6 +269,16 @@ func TestTrainErrors(t *testing.T) {
 			f := newFunction(m.c, "apply", m.c.FileLoc("mlp.blu", 30, 3))
 			m.add(f, false)
 		}, "mlp.blu:30:3: error: a model's function can't be called apply"},
+		{"name of a later function", func(m *model) {
+			m.add(newFunction(m.c, "accumulate_last", m.c.FileLoc("mlp.blu", 30, 3)), false)
+		}, "mlp.blu:30:3: error: a model's function can't be called accumulate_last: the compiler makes a function of that name"},
+		{"parameter of such a name", func(m *model) {
+			ir.LookupSymbol(m.module, "b1").SetAttr("sym_name", m.c.String("refresh"))
+		}, "a model's parameter can't be called refresh"},
+		{"name of a state", func(m *model) {
+			ir.LookupSymbol(m.module, "b1").SetAttr("sym_name", m.c.String("count"))
+			m.minimize("loss", "sgd")
+		}, "a model's parameter can't be called count: training adds up in a state of that name"},
 		{"no count", func(m *model) {
 			f := newFunction(m.c, "only", m.c.FileLoc("mlp.blu", 31, 3))
 			f.output("sum", f.Splat(m.c.Tensor(nil, m.c.F32()), 0))

@@ -108,7 +108,7 @@ func (c *compilation) search(i int, above, usual attempt) (attempt, error) {
 		}
 		if a.needs() > c.Budget {
 			if a.estimate > a.limit && best.limit == 0 {
-				return least, nil // recomputation leads to no less
+				break // recomputation leads to no less, by its estimates
 			}
 			above, limit = a, a.estimate-1
 			if best.limit == 0 {
@@ -122,10 +122,14 @@ func (c *compilation) search(i int, above, usual attempt) (attempt, error) {
 		}
 		best, limit = a, a.estimate+left
 	}
-	if best.limit == 0 {
-		return c.attempt(i, 1)
+	if best.limit != 0 {
+		return best, nil
 	}
-	return best, nil
+	a, err := c.attempt(i, 1) // estimates are off: the plan for the least of them may take less than those nearer to the budget, or more
+	if err == nil && least.needs() < a.needs() {
+		a = least
+	}
+	return a, err
 }
 
 // attempt plans a copy of the module from phase i until its kernels are known, for an estimate of no more than limit if that can be.

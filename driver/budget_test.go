@@ -89,6 +89,29 @@ func TestLeastBudget(t *testing.T) {
 	var least float64
 	_, err = fmt.Sscan(m[1], &least)
 	require.NoError(t, err)
-	o.Budget = int64((least + 0.01) * (1 << 20))
+	o.Budget = int64(least * (1 << 20))
 	require.LessOrEqual(t, plan(t, "gpt2", o).needs, o.Budget)
+
+	// Of a small model, whose estimates are far off, too.
+	for _, o := range []driver.Options{
+		{Target: "cpu"}, {Target: "cpu", Sharding: driver.Sharding{Mesh: "dp=2", Zero: 1}},
+		{Target: "cuda", Precision: "bf16"}, {Target: "cuda", Precision: "bf16", Sharding: driver.Sharding{Mesh: "dp"}}, {Target: "cuda", Precision: "fp32"},
+	} {
+		o.Budget, o.Set = 1, map[string]float64{"V": 17, "W": 2, "E": 3, "M": 5, "B": 2, "S": 3}
+		src, err := os.ReadFile("../examples/mlp.blu")
+		require.NoError(t, err)
+		for range 2 { // asked for nothing, and for a little less than the least
+			_, err = driver.Compile("mlp.blu", src, o)
+			require.Error(t, err)
+			m := regexp.MustCompile(`leads to is ([0-9.]+) KiB`).FindStringSubmatch(err.Error())
+			require.NotNil(t, m, err.Error())
+			_, err = fmt.Sscan(m[1], &least)
+			require.NoError(t, err)
+			enough := o
+			enough.Budget = int64(least * (1 << 10))
+			_, err = driver.Compile("mlp.blu", src, enough)
+			require.NoError(t, err, "%+v", o)
+			o.Budget = int64(0.99 * least * (1 << 10))
+		}
+	}
 }

@@ -26,7 +26,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		}
 	}
 	x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || x < 0 || x*float64(size) >= math.MaxInt64 || x != x {
+	if err != nil || x < 0 || x*float64(size) >= math.MaxInt64 || x != x || x > 0 && x*float64(size) < 1 {
 		return fmt.Errorf("expected an amount of memory, as in 512MiB or 6GiB, not %q", text)
 	}
 	*b = Bytes(x * float64(size))

@@ -49,7 +49,7 @@ func TestWrongUsage(t *testing.T) {
 		{"opt", "--print-ir-after=cs"}, {"compile", "x.mlir", "--target=cup"}, {"inspect"},
 		{"compile", "x.mlir", "--set"}, {"compile", "x.mlir", "--set=V"}, {"compile", "x.mlir", "--set=V="}, {"compile", "x.mlir", "--set==3"}, {"compile", "x.mlir", "--set=V=many"},
 		{"compile", "x.mlir", "--set=V=1,"}, {"compile", "x.mlir", "--set=V=1e400"}, {"compile", "x.mlir", "--set=V=nan"}, {"compile", "x.mlir", "--set=V=true,V=1"}, {"compile", "x.mlir", "--set=V=1,V=2"}, {"compile", "x.mlir", "--set=V=1", "--set=V=1"},
-		{"compile", "x.mlir", "--memory-budget=NaN"}, {"compile", "x.mlir", "--memory-budget=-1"}, {"compile", "x.mlir", "--shuffle-ops=x"},
+		{"compile", "x.mlir", "--memory-budget=NaN"}, {"compile", "x.mlir", "--memory-budget=-1"}, {"compile", "x.mlir", "--memory-budget=0.5B"}, {"compile", "x.mlir", "--shuffle-ops=x"},
 	} {
 		in := file(t, "x.mlir", module)
 		for i := range args {

@@ -156,13 +156,14 @@ func (c *checker) duplicate(name syntax.Ident, first syntax.Span) {
 	c.errorf(name.Span, "%s is declared twice", name.Name).Note(c.file.Range(first), "it is first declared here")
 }
 
-// trainingNames are the functions that training makes of a model.
-var trainingNames = []string{"init", "accumulate", "apply", "eval"}
+// madeNames are the functions that the compiler makes of a model: those of training, accumulate_last for many ranks, and refresh where
+// a program keeps copies of parameters.
+var madeNames = []string{"init", "accumulate", "accumulate_last", "apply", "eval", "refresh"}
 
-// reserved reports a function that has the name of a built-in, or of one that training makes.
+// reserved reports a function that has the name of a built-in, or of one that the compiler makes.
 func (c *checker) reserved(name syntax.Ident) bool {
-	if slices.Contains(trainingNames, name.Name) {
-		c.errorf(name.Span, "%s is a function that training makes, this one needs another name", name.Name)
+	if slices.Contains(madeNames, name.Name) {
+		c.errorf(name.Span, "%s is a function that the compiler makes, this one needs another name", name.Name)
 		return true
 	}
 	if builtin.Lookup(name.Name) == nil {

@@ -2,6 +2,7 @@ package recompute
 
 import (
 	"fmt"
+	"math"
 
 	"blutrain/dialects/blu"
 	"blutrain/ir"
@@ -157,11 +158,16 @@ func TooLittle(fn *ir.Op, budget int64, n Needs) error {
 	}
 	return fn.Errorf("function %s does not fit a memory budget of %s: the least that recomputation leads to is %s, of which parameters are %s, gradients %s, "+
 		"optimizer state %s, %sand the function's own values %s at their peak%s%s",
-		ir.SymName(fn), Size(budget), Size(n.total()), Size(n.Params), Size(n.Gradients), Size(n.Others), copies, Size(n.Arena), work, help)
+		ir.SymName(fn), Size(budget), sizeUp(n.total()), Size(n.Params), Size(n.Gradients), Size(n.Others), copies, Size(n.Arena), work, help)
 }
 
 // Size is bytes as a person reads them: 3 B, 1.50 GiB.
-func Size(n int64) string {
+func Size(n int64) string { return size(n, math.Round) }
+
+// sizeUp is Size of no less than there is: as a budget, it is enough.
+func sizeUp(n int64) string { return size(n, math.Ceil) }
+
+func size(n int64, round func(float64) float64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)
@@ -171,5 +177,5 @@ func Size(n int64) string {
 		x /= 1024
 		u++
 	}
-	return fmt.Sprintf("%.2f %s", x, units[u])
+	return fmt.Sprintf("%.2f %s", round(x*100)/100, units[u])
 }
