@@ -30,7 +30,8 @@ func (t *trainer) buildApply() (*ir.Op, error) {
 	lr, step := f.scalar("lr", t.c.F32()), f.scalar("step", t.c.F32())
 
 	inverse := f.reciprocal(n)
-	norm := f.Mul(f.Sqrt(f.SumSquares(gradients)), inverse)
+	squares := f.CastTo(f.SumSquares(gradients), t.c.F32()) // of float64 parameters it is float64
+	norm := f.Mul(f.Sqrt(squares), inverse)
 	gscale := inverse
 	if t.clip > 0 {
 		clip := f.Splat(scalar, t.clip)

@@ -212,14 +212,23 @@ func (e *engine) Close() error {
 		e.siblings.stop()
 		return e.control.Close()
 	}
-	err := e.enqueue(time.Now().Add(time.Minute), "ncclCommFinalize", func() int32 { return e.lib.commFinalize(e.comm) })
-	if err == nil {
-		e.mu.Lock()
-		err = e.lib.check("ncclCommDestroy", e.lib.destroy(e.comm), 0)
-		e.aborted = true // there is nothing left to abort
-		e.mu.Unlock()
+	if err := e.enqueue(time.Now().Add(time.Minute), "ncclCommFinalize", func() int32 { return e.lib.commFinalize(e.comm) }); err != nil {
+		return errors.Join(fmt.Errorf("ending NCCL: %w", e.give(err)), e.control.Close())
 	}
-	return errors.Join(err, e.control.Close())
+	return errors.Join(e.destroy(), e.control.Close())
+}
+
+// destroy frees a communicator that has been finalized.
+func (e *engine) destroy() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	release, err := e.device.Bind()
+	if err != nil {
+		return err
+	}
+	defer release()
+	e.aborted = true // there is nothing left to abort
+	return e.lib.check("ncclCommDestroy", e.lib.destroy(e.comm), 0)
 }
 
 // Split makes sub-groups, of NCCL and of the control communicator alike.

@@ -228,3 +228,15 @@ func TestFailures(t *testing.T) {
 		})
 	}
 }
+
+// A communicator that can't be finalized is aborted, and the others hear which rank's it was.
+func TestFailsAtTheEnd(t *testing.T) {
+	errs := pair(t, &device{}, func(ctx context.Context, c *dtms.Communicator) error {
+		m := on(make([]float32, 14), formats.F32)
+		return c.Start(ctx, dtms.Call{Op: dtms.AllReduce, In: m, Out: m, Stream: 77}).Wait()
+	})
+	require.ErrorContains(t, errs[1], "ncclCommFinalize")
+	faults := dtms.Faults(errs[1])
+	require.Len(t, faults, 1, "%v", errs[1])
+	require.Equal(t, 1, faults[0].Rank)
+}

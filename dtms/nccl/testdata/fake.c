@@ -14,7 +14,7 @@ typedef struct {
 	const char *netName;
 	int splitShare, trafficClass;
 } ncclConfig;
-typedef struct comm { int ranks, rank, busy, aborted, broken; } comm;
+typedef struct comm { int ranks, rank, busy, aborted, broken, held; } comm;
 
 enum { success = 0, invalid = 4, progress = 7, remote = 6 };
 
@@ -61,7 +61,11 @@ int ncclCommGetAsyncError(comm *c, int *state) {
 	return success;
 }
 
-int ncclCommFinalize(comm *c) { c->busy = 1; return progress; }
+int ncclCommFinalize(comm *c) {
+	if (c->held) return invalid;
+	c->busy = 1;
+	return progress;
+}
 int ncclCommDestroy(comm *c) { free(c); return success; }
 int ncclCommAbort(comm *c) { c->aborted = 1; return success; }
 
@@ -74,6 +78,7 @@ static int begin(comm *c, int type, uintptr_t stream) {
 int ncclAllReduce(const void *in, void *out, size_t count, int type, int op, comm *c, uintptr_t stream) {
 	if (op != 0 || begin(c, type, stream)) return invalid;
 	if (count == 13 && c->rank == 1) c->broken = 1; // how a test asks for a failure
+	if (count == 14 && c->rank == 1) c->held = 1;   // and for one at the end
 	memmove(out, in, count * sizes[type]);
 	return progress;
 }
