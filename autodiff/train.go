@@ -18,12 +18,6 @@ const (
 	Eval       = "eval"       // one batch: loss sum and count
 )
 
-// Names of functions that later passes add: accumulate and the sums over ranks, copies of parameters made anew.
-const (
-	accumulateLast = "accumulate_last"
-	refresh        = "refresh"
-)
-
 // Names of the storages that hold what a step sums up.
 const (
 	lossSum = "loss_sum"
@@ -112,7 +106,7 @@ func (t *trainer) checkName(op *ir.Op) error {
 	name := ir.SymName(op)
 	what := map[bool]string{true: "parameter", false: "function"}[op.Is(blu.Param)]
 	switch {
-	case slices.Contains([]string{Init, Accumulate, accumulateLast, Apply, Eval, refresh}, name):
+	case slices.Contains([]string{Init, Accumulate, blu.AccumulateLast, Apply, Eval, blu.Refresh}, name):
 		return op.Errorf("a model's %s can't be called %s: the compiler makes a function of that name", what, name)
 	case t.module.Attr("blu.train") != nil && (name == lossSum || name == count):
 		return op.Errorf("a model's %s can't be called %s: training adds up in a state of that name", what, name)

@@ -7,9 +7,6 @@ import (
 	"blutrain/ir/rewrite"
 )
 
-// refresh is the function that writes every copy anew: what is called after parameters were written by others than the program.
-const refresh = "refresh"
-
 // keepCopies has a program keep those parameters in bfloat16 beside float32 that products of precision bf16 multiply: a state
 // bf16/NAME with the role of a copy, not in checkpoints, since it follows from the parameter. Products read that, through
 // the views they read the parameter through; what else uses the parameter has it in float32. Whoever writes the parameter writes the
@@ -30,8 +27,8 @@ func keepCopies(s *State, module *ir.Op) error {
 	if len(copied) == 0 {
 		return nil
 	}
-	if f := ir.LookupSymbol(module, refresh); f != nil {
-		return f.Errorf("a model's function can't be called %s: a program that keeps copies of parameters has one of that name", refresh)
+	if f := ir.LookupSymbol(module, blu.Refresh); f != nil {
+		return f.Errorf("a model's function can't be called %s: a program that keeps copies of parameters has one of that name", blu.Refresh)
 	}
 	for _, f := range c.functions() {
 		s.Visit(f)
@@ -156,7 +153,7 @@ func (c *copier) write(f *ir.Op, copied map[string]bool) {
 // declare declares the copies, and the function that writes them.
 func (c *copier) declare(copied map[string]bool) {
 	x := c.s.Ctx
-	f := x.NewOp(fn.Func, ir.OpState{Loc: c.module.Loc(), Regions: 1, Attrs: []ir.NamedAttr{{Name: "sym_name", Value: x.String(refresh)}}})
+	f := x.NewOp(fn.Func, ir.OpState{Loc: c.module.Loc(), Regions: 1, Attrs: []ir.NamedAttr{{Name: "sym_name", Value: x.String(blu.Refresh)}}})
 	end := ir.NewBuilder(x, f.Region(0).AddBlock()).At(c.module.Loc()).CreateState(fn.Return, ir.OpState{})
 	first := c.functions()[0]
 	for op := range c.module.Body().Ops() {

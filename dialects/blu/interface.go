@@ -15,6 +15,12 @@ const (
 	ScalarAttr = "blu.scalar" // a string: the name of a scalar set at each call, a tensor of rank 0
 )
 
+// Names of functions that passes add to those of training.
+const (
+	AccumulateLast = "accumulate_last" // accumulate of a step's last micro-batch, and the sums of all ranks
+	Refresh        = "refresh"         // writes every copy of a parameter anew, after parameters were written by others than the program
+)
+
 // Port is what an argument or result is for: one of the attributes above, and the name it gives. Kind is "" where nothing
 // is said.
 type Port struct{ Kind, Name string }

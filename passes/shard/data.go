@@ -26,8 +26,8 @@ func (s *sharder) shardData() error {
 		return s.shardStates()
 	}
 	if f := s.function(accumulate); f != nil {
-		if taken := s.function(accumulateLast); taken != nil {
-			return taken.Errorf("shard: a model's function can't be called %s: a mesh makes one of that name", accumulateLast)
+		if taken := s.function(blu.AccumulateLast); taken != nil {
+			return taken.Errorf("shard: a model's function can't be called %s: a mesh makes one of that name", blu.AccumulateLast)
 		}
 		s.addLast(f)
 	}
@@ -37,7 +37,7 @@ func (s *sharder) shardData() error {
 // addLast adds accumulate_last, behind accumulate: the same, and then the sums of all ranks.
 func (s *sharder) addLast(f *ir.Op) {
 	last := f.Clone(s.c, map[*ir.Value]*ir.Value{})
-	last.SetAttr("sym_name", s.c.String(accumulateLast))
+	last.SetAttr("sym_name", s.c.String(blu.AccumulateLast))
 	ir.NewBuilder(s.c, nil).After(f).Insert(last)
 	s.reduceResults(last, blu.StateAttr)
 }

@@ -7,11 +7,10 @@ import (
 
 // Names of the functions of training that are sharded; all others are computed whole by every rank.
 const (
-	initialize     = "init"
-	accumulate     = "accumulate"
-	accumulateLast = "accumulate_last" // accumulate of a step's last micro-batch, and the sums of all ranks
-	apply          = "apply"
-	eval           = "eval"
+	initialize = "init"
+	accumulate = "accumulate"
+	apply      = "apply"
+	eval       = "eval"
 )
 
 // Run makes a module of training functions, as autodiff leaves it, into the module of one rank of the mesh, and sets its
