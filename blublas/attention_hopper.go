@@ -27,7 +27,7 @@ type groups struct {
 	maps    map[string]*ir.Value // tensor maps
 	warp    *ir.Value
 	start   *ir.Value // of shared memory, as descriptors have it
-	mine    *ir.Value // number of this consumer among those of a tile
+	mine    *ir.Value // number of this consumer
 	tiles   tiles
 }
 
@@ -88,20 +88,11 @@ func (a Attention) planHopper(kernel AttentionKernel, limit int) *groups {
 	if w.readsOutputs() {
 		w.lefts = append(w.lefts, "o")
 	}
-	w.rows, w.columns = operand{64 * a.Block.sharing(), a.Features, w.planes}, operand{a.Block.Columns, a.Features, w.planes}
+	w.rows, w.columns = operand{a.Block.rows(), a.Features, w.planes}, operand{a.Block.Columns, a.Features, w.planes}
 	if w.sharedBytes() > limit {
 		w.buffers = 1
 	}
 	return w
-}
-
-// sharing is how many consumers have a tile together, and streams how many have tiles of their own.
-func (k AttentionBlock) sharing() int { return k.Consumers / k.streams() }
-func (k AttentionBlock) streams() int {
-	if k.Apart {
-		return k.Consumers
-	}
-	return 1
 }
 
 func (w *groups) bufferBytes() int { return len(w.lefts) * w.rows.bytes() }
@@ -119,16 +110,7 @@ func (w *groups) barriers() int {
 	}
 	return n
 }
-func (w *groups) sharedBytes() int { return w.Block.streams() * w.streamBytes() }
-
-// streamBytes is the shared memory of consumers that share tiles: a multiple of what the copy engine's swizzle repeats after.
-func (w *groups) streamBytes() int {
-	n := w.barriers() + 8*2*(w.Block.Stages+w.buffers)
-	if w.Block.Apart {
-		n = ceil(n, 8*rowBytes) * 8 * rowBytes
-	}
-	return n
-}
+func (w *groups) sharedBytes() int { return w.barriers() + 8*2*(w.Block.Stages+w.buffers) }
 
 // barrier is a kind of barrier: of stages or of rows' buffers.
 type barrier int
@@ -162,7 +144,7 @@ func (a Attention) checkHopper(kernel AttentionKernel, d Device) error {
 		return fail("%d columns; a multiple of 16, at most 128", b.Columns)
 	case a.Features%16 != 0 || a.Features > 128:
 		return fail("%d features; a multiple of 16, at most 128", a.Features)
-	case b.Consumers > 3 || b.Tiles != 1 || b.Stages < 2, b.Apart && b.Turns:
+	case b.Consumers > 3 || b.Tiles != 1 || b.Stages < 2:
 		return fail("a block of %+v", b)
 	case b.Staged && a.Precision != BF16:
 		return fail("results of 16 bits are staged, %s has others", a.Precision)
@@ -185,7 +167,7 @@ func (a Attention) startHopper(at *ir.Builder, kernel AttentionKernel, d Device,
 	}
 	w.tiles = a.tiling(extent, heads, w.rows.rows, d, kernel == AttentionGradKeys)
 	w.whole = extent%w.rows.rows == 0 && !w.tiles.beyond() && a.Guard == Always
-	k := &Kernel{Name: a.name(what), Threads: 128 * (a.Block.Consumers + 1), Cluster: 1, Shared: w.sharedBytes(), Grid: min(ceil(w.tiles.items, a.Block.streams()), d.SMs)}
+	k := &Kernel{Name: a.name(what), Threads: 128 * (a.Block.Consumers + 1), Cluster: 1, Shared: w.sharedBytes(), Grid: min(w.tiles.items, d.SMs)}
 	k.Params, pointers = w.parameters(pointers)
 	var types []ir.Type
 	for _, p := range k.Params {
@@ -293,25 +275,18 @@ func (w *groups) prologue(grid int) {
 		rowFills += 32
 	}
 	b.If(b.Compare("eq", w.tid, b.I32(0)), false, func() {
-		for stream := range w.Block.streams() {
-			make := func(k barrier, n, count int) {
-				for i := range n {
-					b.Do(ptx.BarrierInit, []*ir.Value{w.shared}, "offset", stream*w.streamBytes()+w.at(k)+8*i, "count", count)
-				}
+		make := func(k barrier, n, count int) {
+			for i := range n {
+				b.Do(ptx.BarrierInit, []*ir.Value{w.shared}, "offset", w.at(k)+8*i, "count", count)
 			}
-			make(full, w.Block.Stages, fills)
-			make(empty, w.Block.Stages, 4*w.Block.sharing())
-			make(rowsFull, w.buffers, rowFills)
-			make(rowsEmpty, w.buffers, 4*w.Block.sharing())
 		}
+		make(full, w.Block.Stages, fills)
+		make(empty, w.Block.Stages, 4*w.Block.Consumers)
+		make(rowsFull, w.buffers, rowFills)
+		make(rowsEmpty, w.buffers, 4*w.Block.Consumers)
 		b.Do(ptx.Fence, nil, "kind", "mbarrier_init")
 	}, nil)
 	b.Do(ptx.Sync, nil)
-	if n := w.Block.streams(); n > 1 {
-		stream := b.Select(b.Compare("lo", w.warp, b.I32(4)), b.RemI(w.warp, n), b.AddI(b.DivI(w.warp, 4), -1))
-		w.shared, w.start = b.Add(w.shared, b.MulI(stream, w.streamBytes())), b.Add(w.start, b.MulI(stream, w.streamBytes()/16))
-		w.tiles.block, w.tiles.grid = b.Add(b.MulI(w.tiles.block, n), stream), n*grid
-	}
 }
 
 // slot is a place in a ring: its index and the parity of its phase.
@@ -473,9 +448,6 @@ func (w *groups) consume(tile func(ring, rows slot) slot) func() {
 			b.Do(ptx.SetMaxRegisters, nil, "count", n, "inc", true)
 		}
 		w.mine, w.warpRow = b.AddI(b.DivI(w.warp, 4), -1), b.MulI(b.AddI(w.warp, -4), 16)
-		if w.Block.Apart {
-			w.mine, w.warpRow = b.I32(0), b.MulI(b.RemI(w.warp, 4), 16)
-		}
 		w.firstTurn()
 		w.each(append(w.firstSlot(0).values(), w.firstSlot(0).values()...), func(carried []*ir.Value) []*ir.Value {
 			rows := slot{carried[2], carried[3]}
@@ -530,9 +502,6 @@ func (w *groups) lastTurn() {
 // skip waits for blocks of columns that this consumer has nothing to do with, and gives them back.
 func (w *groups) skip(from, end *ir.Value, ring slot) slot {
 	b := w.b
-	if w.Block.sharing() == 1 {
-		return ring
-	}
 	out := b.For(from, end, b.I32(1), true, ring.values(), func(_ *ir.Value, s []*ir.Value) []*ir.Value {
 		ring := slot{s[0], s[1]}
 		w.wait(full, ring)

@@ -30,7 +30,7 @@ func (w *groups) boxesBytes() int {
 	if !w.Block.Staged {
 		return 0
 	}
-	return 4 * w.Block.sharing() * len(w.results) * w.box().bytes()
+	return 4 * w.Block.Consumers * len(w.results) * w.box().bytes()
 }
 
 // storeResults writes a tile's results, times the factors of their rows. Staged, it also gives back the rows: its fence is one for what was read of

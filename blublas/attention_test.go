@@ -231,18 +231,9 @@ func attentions() []Attention {
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 45, Features: 48, Scale: 0.2}, group(2, 64, 2, false))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 65, Keys: 20, Features: 128, Scale: 0.1}, group(1, 64, 2, false))
 	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 20, Keys: 65, Features: 16, Causal: true, Scale: 0.3}, group(1, 64, 2, true))
-	apart := func(b AttentionBlock, consumers int) AttentionBlock {
-		b.Apart, b.Consumers = true, consumers
-		return b
-	}
-	add(BF16, ptx.SM90A, Attention{Batch: 2, Heads: 4, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, apart(group(2, 64, 2, true), 2))
-	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 1, KeyHeads: 1, Queries: 70, Keys: 200, Features: 64, Causal: true, Scale: 0.125}, apart(ahead, 3))
-	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 3, KeyHeads: 3, Queries: 140, Keys: 90, Features: 48, Scale: 0.125}, apart(group(2, 32, 3, false), 3))
-	add(FP16x3, ptx.SM90A, Attention{Batch: 1, Heads: 2, KeyHeads: 2, Queries: 150, Keys: 150, Features: 64, Causal: true, Scale: 0.125}, apart(part, 2))
-	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 4, KeyHeads: 2, Queries: 90, Keys: 120, Features: 64, Causal: true, Scale: 0.125}, staged(apart(group(2, 32, 2, true), 2)))
-	// Tiles of the last heads dealt out by themselves, to two multiprocessors and to twice as many consumers.
+	// Tiles of the last heads dealt out by themselves, to two multiprocessors.
 	add(BF16, ptx.SM90A, Attention{Batch: 1, Heads: 5, KeyHeads: 5, Queries: 128, Keys: 128, Features: 64, Causal: true, Scale: 0.125}, staged(group(1, 64, 2, true)))
-	add(BF16, ptx.SM90A, Attention{Batch: 5, Heads: 1, KeyHeads: 1, Queries: 256, Keys: 256, Features: 32, Causal: true, Scale: 0.125}, apart(group(2, 64, 2, true), 2))
+	add(BF16, ptx.SM90A, Attention{Batch: 5, Heads: 1, KeyHeads: 1, Queries: 256, Keys: 256, Features: 64, Causal: true, Scale: 0.125}, staged(turns(group(2, 64, 2, true), 2)))
 	return all
 }
 

@@ -21,9 +21,9 @@ type tiles struct {
 func (a Attention) tiling(extent, heads, rows int, d Device, rising bool) tiles {
 	t := tiles{total: heads * a.Batch, heads: heads, count: ceil(extent, rows), rows: rows, causal: a.Causal, rising: rising}
 	pairs := ceil(t.count, 2) * t.total
-	if t.items = t.count * t.total; a.Causal && pairs >= 2*d.SMs*a.Block.streams() {
+	if t.items = t.count * t.total; a.Causal && pairs >= 2*d.SMs {
 		t.items, t.folded = pairs, true
-		t.alone = t.evenly(d.SMs * a.Block.streams())
+		t.alone = t.evenly(d.SMs)
 	}
 	return t
 }

@@ -39,8 +39,6 @@ func TestAttentionMutants(t *testing.T) {
 	held.Held, part.HeldPart = true, true
 	turns, staged := held, held
 	turns.Turns, turns.Consumers, staged.Staged = true, 2, true
-	apart := held
-	apart.Apart, apart.Consumers = true, 2
 	cases := []struct {
 		precision Precision
 		target    string
@@ -51,7 +49,6 @@ func TestAttentionMutants(t *testing.T) {
 		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 2, PerSM: 1}, 90, 32},
 		{BF16, ptx.SM80, AttentionBlock{Warps: 2, Tiles: 1, Columns: 16, Stages: 3, PerSM: 1}, 90, 32},
 		{BF16, ptx.SM90A, held, 150, 32}, {FP16x3, ptx.SM90A, part, 150, 32}, {BF16, ptx.SM90A, turns, 250, 32}, {BF16, ptx.SM90A, staged, 150, 64},
-		{BF16, ptx.SM90A, apart, 250, 32},
 	}
 	tables := make([]string, len(cases))
 	t.Run("kernels", func(t *testing.T) {

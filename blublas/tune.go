@@ -59,7 +59,6 @@ func (k AttentionBlock) Choice() string {
 	w.when(k.Staged, "staged")
 	w.when(k.Ahead, "ahead")
 	w.when(k.Turns, "turns")
-	w.when(k.Apart, "apart")
 	return w.String()
 }
 
