@@ -36,24 +36,25 @@ type Operand struct {
 
 // Gemm describes one kernel: C[i, j] = epilogue(sum over k of A[i, k] * B[j, k]).
 type Gemm struct {
-	M, N, K   int
-	Precision Precision
-	Unit      Unit
-	Target    string // sm_80, sm_89 or sm_90a
-	A, B      Operand
-	Unaligned [2]bool      // A, B may start at an address that is no multiple of 16
-	Of        [2]*Function // of A's and B's numbers, which are multiplied instead of them; SIMT has such
-	Batch     []Batch      // products of one shape, each of matrices of its own
-	BM, BN    int          // a block's tile of C
-	BK        int          // depth of one stage
-	Stages    int          // of the shared-memory ring
-	Consumers int          // warpgroups that multiply (WGMMA, SIMT)
-	Pingpong  bool         // consumers are two teams that take turns at whole tiles, so that one's epilogue runs beside the other's products
-	Cluster   int          // blocks along M that share B by multicast (WGMMA)
-	SplitK    int          // parts of K, summed in fixed order by a second kernel
-	Epilogue  Epilogue
-	Flags     [2]int // how many words of each operand say that planes don't hold all its numbers (FP16x3), each unless it is 0; none: nothing watches
-	Refuge    *Gemm  // what is computed where they don't: on the float32 units, of the operands
+	M, N, K      int
+	Precision    Precision
+	Unit         Unit
+	Target       string // sm_80, sm_89 or sm_90a
+	A, B         Operand
+	Unaligned    [2]bool      // A, B may start at an address that is no multiple of 16
+	Of           [2]*Function // of A's and B's numbers, which are multiplied instead of them; SIMT has such
+	Batch        []Batch      // products of one shape, each of matrices of its own
+	BM, BN       int          // a block's tile of C
+	BK           int          // depth of one stage
+	Stages       int          // of the shared-memory ring
+	Consumers    int          // warpgroups that multiply (WGMMA, SIMT)
+	Pingpong     bool         // consumers are two teams that take turns at whole tiles, so that one's epilogue runs beside the other's products
+	Cluster      int          // blocks along M that share B by multicast (WGMMA)
+	SplitK       int          // parts of K, summed in fixed order by a second kernel
+	Epilogue     Epilogue
+	ThreadStores bool   // threads store results themselves, where the copy engine would
+	Flags        [2]int // how many words of each operand say that planes don't hold all its numbers (FP16x3), each unless it is 0; none: nothing watches
+	Refuge       *Gemm  // what is computed where they don't: on the float32 units, of the operands
 }
 
 // Batch is a dimension of a batch: how many products, and how far the matrices of A and B are apart, in elements; 0 where
@@ -163,6 +164,9 @@ func (g Gemm) Name() string {
 	}
 	if g.Pingpong {
 		name += "_pp"
+	}
+	if g.ThreadStores {
+		name += "_rows"
 	}
 	name += g.guarded()
 	if g.SplitK > 1 {

@@ -67,7 +67,7 @@ func (g Gemm) planFragments(start, sets int) *fragments {
 			f.results = append(f.results, r)
 		}
 	}
-	if len(results) == 0 {
+	if len(results) == 0 || g.ThreadStores && len(f.results) > 0 {
 		return nil
 	}
 	vectors := false

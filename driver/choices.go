@@ -60,8 +60,8 @@ func (c *compilation) checkLate(next int) error {
 		return optionErrorf("%s is past the phase %s, in which programs are sharded", c.file, c.phases[shards].Name)
 	}
 	lowers := slices.IndexFunc(c.phases, func(p Phase) bool { return strings.Contains(p.Passes, "$TUNING") })
-	if (c.Tuning != "" || c.Candidates != 0) && next > lowers {
-		return optionErrorf("%s is past the phase %s, in which kernels are chosen", c.file, c.phases[lowers].Name)
+	if c.lowersToPTX() && next > lowers {
+		return optionErrorf("%s is past the phase %s, in which kernels are chosen and made", c.file, c.phases[lowers].Name)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (c *compilation) checkNames() error {
 	if c.CompileTo != "" && c.index(c.CompileTo) < 0 {
 		return c.noPhase(c.CompileTo)
 	}
-	if err := c.checkTuning(); err != nil {
+	if err := c.checkLowering(); err != nil {
 		return err
 	}
 	if err := c.Passes.CheckNames(Passes()); err != nil {

@@ -29,21 +29,22 @@ const Version = release.Version
 
 // Options of a compilation.
 type Options struct {
-	Target     string             // one of Targets; "" is the first, or what a module was compiled for
-	Precision  string             // one that the target has; "" is its default
-	Arch       string             // one that the target has; "" is its default
-	Recompute  string             // none, auto or full; "" is auto
-	Budget     int64              // bytes a function may use, states included; recomputation is chosen so that the plan stays within. 0: no limit
-	estimate   int64              // what recomputation may estimate, so that it does; 0: not known yet
-	Sharding                      // between ranks
-	Set        map[string]float64 // arguments of the model and sizes of the batch that replace those in its text
-	Truths     map[string]bool    // the same for arguments that are truth values
-	Tuning     string             // the file of a tuning table, shipped or none; "" is shipped
-	Candidates int                // kernels that the artifact holds for each choice between them, to be measured; 0: the one that is used
-	CompileTo  string             // the last phase; "" is all of them
-	DumpDir    string             // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
-	Passes     passes.Config
-	Record     *irhtml.Recorder // records the module after each phase and pass, unless nil
+	Target       string             // one of Targets; "" is the first, or what a module was compiled for
+	Precision    string             // one that the target has; "" is its default
+	Arch         string             // one that the target has; "" is its default
+	Recompute    string             // none, auto or full; "" is auto
+	Budget       int64              // bytes a function may use, states included; recomputation is chosen so that the plan stays within. 0: no limit
+	estimate     int64              // what recomputation may estimate, so that it does; 0: not known yet
+	Sharding                        // between ranks
+	Set          map[string]float64 // arguments of the model and sizes of the batch that replace those in its text
+	Truths       map[string]bool    // the same for arguments that are truth values
+	Tuning       string             // the file of a tuning table, shipped or none; "" is shipped
+	Candidates   int                // kernels that the artifact holds for each choice between them, to be measured; 0: the one that is used
+	ThreadStores bool               // kernels for GPUs have threads store all results, nothing by the copy engine
+	CompileTo    string             // the last phase; "" is all of them
+	DumpDir      string             // where the module goes after each phase, as NAME.1.input.mlir; "" is nowhere
+	Passes       passes.Config
+	Record       *irhtml.Recorder // records the module after each phase and pass, unless nil
 }
 
 // Result is what a compilation comes to.
@@ -220,7 +221,7 @@ func (o Options) Pipeline(p Phase) string {
 	}
 	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$ARCH", o.Arch, "$ALIGN", fmt.Sprint(alignment(o.Target)), "$RECOMPUTE", o.recomputation(),
 		"$MESH", o.passOptions(), "$BUCKET", fmt.Sprint(cmp.Or(o.Bucket, bucketSize)), "$INTENSITY", fmt.Sprint(intensity(o.Target, o.Precision)),
-		"$TUNING", o.tableName(), "$CANDIDATES", fmt.Sprint(o.Candidates)).Replace(text)
+		"$TUNING", o.tableName(), "$CANDIDATES", fmt.Sprint(o.Candidates), "$STORES", fmt.Sprint(o.ThreadStores)).Replace(text)
 }
 
 // dumpSuffix is what dump adds to a name.

@@ -178,6 +178,7 @@ func TestErrors(t *testing.T) {
 		{"another target", "a.mlir", module(`attributes {blu.phase = "kernels", blu.target = "cuda"} `), driver.Options{Target: "cpu"}, "a.mlir was compiled with --target cuda: that can't become cpu any more"},
 		{"another precision", "a.mlir", module(`attributes {blu.phase = "graph", blu.precision = "bf16"} `), driver.Options{Precision: "fp32"}, "a.mlir was compiled with --precision bf16: that can't become fp32 any more"},
 		{"set a module", "a.mlir", module(`attributes {blu.phase = "train"} `), driver.Options{Set: map[string]float64{"M": 2}}, "a.mlir is a module: only the arguments of a model (.blu) can be set"},
+		{"late stores", "a.mlir", module(`attributes {blu.phase = "target", blu.target = "cuda", blu.arch = "sm_90a"} `), driver.Options{ThreadStores: true}, "a.mlir is past the phase target, in which kernels are chosen and made"},
 		{"late recomputation", "a.mlir", module(`attributes {blu.phase = "graph"} `), driver.Options{Recompute: "full"}, "a.mlir is past the phase graph, in which it is chosen what is recomputed"},
 		{"model", "a.blu", "model x(", driver.Options{Target: "ref"}, "a.blu:1:"},
 	} {

@@ -51,16 +51,19 @@ func (o Options) tableName() string {
 	return string(text)
 }
 
-// checkTuning refuses a table, or candidates, where there is nothing to choose, and a table that can't be read.
-func (c *compilation) checkTuning() error {
+// checkLowering refuses options of the lowering to PTX where there is none, or that contradict each other, and a table that can't be read.
+func (c *compilation) checkLowering() error {
 	if c.Candidates != 0 && (c.Candidates < 2 || c.Candidates > maxCandidates) {
 		return optionErrorf("--candidates must be from 2 to %d kernels for each choice, the one that is used included", maxCandidates)
 	}
-	if c.Tuning == "" && c.Candidates == 0 {
+	if c.Candidates != 0 && c.ThreadStores {
+		return optionErrorf("--thread-stores can't be combined with --candidates: it makes other kernels than those that are to be measured")
+	}
+	if !c.lowersToPTX() {
 		return nil
 	}
 	if !slices.ContainsFunc(c.phases, func(p Phase) bool { return strings.Contains(p.Passes, "$TUNING") }) {
-		return optionErrorf("--tuning and --candidates are for --target cuda: the target %s has no kernels to choose among", c.Target)
+		return optionErrorf("--tuning, --candidates and --thread-stores are for --target cuda: the target %s has no kernels in PTX", c.Target)
 	}
 	if c.Tuning == "" {
 		return nil
@@ -68,6 +71,9 @@ func (c *compilation) checkTuning() error {
 	_, _, err := openTable(c.Tuning, c.Arch)
 	return err
 }
+
+// lowersToPTX says that there are options of the lowering to PTX.
+func (o Options) lowersToPTX() bool { return o.Tuning != "" || o.Candidates != 0 || o.ThreadStores }
 
 // lowerToPTX is the pass ptx.
 func lowerToPTX(s *passes.State, m *ir.Op, o ptxOptions) error {
@@ -77,7 +83,7 @@ func lowerToPTX(s *passes.State, m *ir.Op, o ptxOptions) error {
 		return err
 	}
 	t := &ptx.Tuning{Table: table, Candidates: o.Candidates}
-	if err := ptx.Run(s.Ctx, m, ptx.Options{Target: o.Arch, Products: o.Products, Tuning: t}); err != nil {
+	if err := ptx.Run(s.Ctx, m, ptx.Options{Target: o.Arch, Products: o.Products, Tuning: t, ThreadStores: o.ThreadStores}); err != nil {
 		return err
 	}
 	found, keys := t.Found()

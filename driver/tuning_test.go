@@ -143,12 +143,13 @@ func TestTuningRefused(t *testing.T) {
 		{Options{Tuning: write("a100", string(b))}, "the table was measured with kernels for sm_80 (on NVIDIA A100), and can't choose among those for sm_90a"},
 		{Options{Candidates: 1}, "--candidates must be from 2 to 64"},
 		{Options{Candidates: 65}, "--candidates must be from 2 to 64"},
+		{Options{Candidates: 8, ThreadStores: true}, "--thread-stores can't be combined with --candidates"},
 	} {
 		_, err := tuned(t, c.o)
 		require.ErrorContains(t, err, c.want)
 	}
 	_, err = Compile("m.blu", nil, Options{Candidates: 8})
-	require.ErrorContains(t, err, "--tuning and --candidates are for --target cuda: the target cpu has no kernels to choose among")
+	require.ErrorContains(t, err, "--tuning, --candidates and --thread-stores are for --target cuda: the target cpu has no kernels in PTX")
 }
 
 // The tables that come with the compiler can be read, and are of its kernels.

@@ -23,7 +23,9 @@ for precision in fp32 fp32-strict tf32 bf16; do
     for batch in 16 64; do
         echo "gpt2-$precision-$batch gpt2 --precision $precision --set B=$batch"
     done
-    echo "small-gpt2-$precision gpt2 --precision $precision --set V=256,T=80,L=2,H=2,C=64,B=2,S=80"
+    small="gpt2 --precision $precision --set V=256,T=80,L=2,H=2,C=64,B=2,S=80"
+    echo "small-gpt2-$precision $small"
+    echo "small-gpt2-$precision-stores $small --thread-stores" # for initcheck
     echo "small-llama-$precision llama --precision $precision --set V=256,L=2,H=4,K=2,C=64,F=144,B=2,S=72"
     echo "small-mlp-$precision mlp --precision $precision --set V=13,W=3,E=8,M=24,B=3,S=10"
 done >"$stage/models/list"

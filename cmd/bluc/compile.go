@@ -30,6 +30,7 @@ type compileCmd struct {
 	Ptxas        string       `placeholder:"FILE" help:"Have NVIDIA's assembler, ptxas, make machine code of the kernels for cuda, so that the driver needn't when the artifact first runs: its path, or a name to look for in PATH."`
 	Tuning       string       `placeholder:"FILE" help:"Choose between kernels for cuda as this table of 'blurun tune' says, where it has measured them; shipped, the default: the one that comes with bluc, if it has one for the arch; none: by prediction alone."`
 	Candidates   candidates   `placeholder:"N" help:"Put the kernels that are predicted to be best, for each choice between kernels for cuda, into the artifact, for 'blurun tune' to measure: 16, or N with --candidates=N."`
+	ThreadStores bool         `help:"Have threads store all results of kernels for cuda, none the copy engine: slower, for tools that don't see what the copy engine writes, such as compute-sanitizer's initcheck."`
 	CompileTo    string       `placeholder:"PHASE" help:"Stop after this phase and print the module: ${phases}."`
 	DumpPhasesTo string       `placeholder:"DIR" help:"Save the module after each phase, as NAME.1.input.mlir and so on."`
 	passFlags
@@ -78,7 +79,7 @@ func (c *compileCmd) Run(s *streams) error {
 	r, err := driver.Compile(c.File, src, driver.Options{
 		Target: c.Target, Arch: c.Arch, Precision: c.Precision, Recompute: c.Recompute, Budget: int64(c.MemoryBudget), Set: c.Set.numbers, Truths: c.Set.truths,
 		Sharding: driver.Sharding{Mesh: c.Mesh, Zero: c.Zero, Context: c.Context, Bucket: int64(c.BucketSize)},
-		Tuning:   c.Tuning, Candidates: int(c.Candidates),
+		Tuning:   c.Tuning, Candidates: int(c.Candidates), ThreadStores: c.ThreadStores,
 		CompileTo: c.CompileTo, DumpDir: c.DumpPhasesTo, Passes: cfg,
 		Record: rec,
 	})

@@ -103,6 +103,7 @@ func attentionWays(a blublas.Attention, steps []attentionStep, d blublas.Device,
 		if err != nil {
 			return nil, false, err
 		}
+		chosen.Block.Staged = chosen.Block.Staged && !by.o.ThreadStores
 		ways = append(ways, attentionWay{chosen, s})
 		if chosen.Guard == blublas.WhenClear {
 			best := fallback[0]

@@ -17,6 +17,9 @@ type Options struct {
 	Products string  // "auto": templates where they are predicted to be faster; "templates": wherever there is one; "general": nowhere they needn't be
 	Tuning   *Tuning // what decides beside prediction, where Products is auto; nil: nothing
 
+	// ThreadStores says that no kernel has the copy engine write to global memory, for tools that don't see what it writes there.
+	ThreadStores bool
+
 	of functions // of operands that products have, by kernel
 }
 
@@ -142,7 +145,7 @@ func template(c *ir.Context, kernel *ir.Op, o Options, align []int64) (later *pl
 	if m == nil {
 		return nil, false, nil
 	}
-	m.of = o.of[ir.SymName(kernel)]
+	m.of, m.g.ThreadStores = o.of[ir.SymName(kernel)], o.ThreadStores
 	d := blublas.DeviceFor(o.Target)
 	w, err := m.choose(o, align, d)
 	if w == nil || err != nil {

@@ -126,7 +126,7 @@ func checkLayout(t *testing.T, bin string) {
 
 // checkFlags: what documents call a flag is one of some command, and docs/training.md knows all of blurun train.
 func checkFlags(t *testing.T, bin string) {
-	known := map[string]bool{"--help": true, "--allow-unregistered-dialect": true}
+	known := map[string]bool{"--help": true, "--allow-unregistered-dialect": true, "--tool": true} // the last two are of other programs
 	flag := regexp.MustCompile(`--[a-z][a-z-]+`)
 	help := func(program string, command ...string) []string {
 		out, err := exec.Command(filepath.Join(bin, program), append(command, "--help")...).CombinedOutput()

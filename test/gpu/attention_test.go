@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,10 +57,15 @@ func TestAttentionAsPTX(t *testing.T) {
 
 // byTemplate reports whether a kernel is lowered by the template of attention: it loads matrices of shared memory,
 // multiplies them there, or adds outer products.
-func byTemplate(t *testing.T, c *ir.Context, module, kernel *ir.Op, arch string) (found bool) {
-	for op := lowerCopy(t, c, module, kernel, ".look", lowerptx.Options{Target: arch}); op != nil; {
+func byTemplate(t *testing.T, c *ir.Context, module, kernel *ir.Op, arch string) bool {
+	return lowersTo(t, c, module, kernel, lowerptx.Options{Target: arch}, ptx.LoadMatrix, ptx.WGMMA, ptx.OuterFMA)
+}
+
+// lowersTo reports whether one of some operations is in what a kernel becomes.
+func lowersTo(t *testing.T, c *ir.Context, module, kernel *ir.Op, o lowerptx.Options, ops ...*ir.OpDef) (found bool) {
+	for op := lowerCopy(t, c, module, kernel, ".look", o); op != nil; {
 		ir.Walk(op, func(op *ir.Op) ir.WalkResult {
-			found = found || op.Is(ptx.LoadMatrix) || op.Is(ptx.WGMMA) || op.Is(ptx.OuterFMA)
+			found = found || slices.ContainsFunc(ops, op.Is)
 			return ir.Advance
 		})
 		then := op.Attrs().Sym(lowerptx.ThenAttr)
