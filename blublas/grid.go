@@ -34,8 +34,9 @@ func (g grid) together() int {
 	return rows
 }
 
-// locate decodes a tile's number: parts of K outermost, then matrices of a batch, then groups of rows of tiles, in each
-// group column by column.
+// locate decodes a tile's number: parts of K outermost, then matrices of a batch, then groups of rows of tiles from the last to
+// the first, in each group column by column. Loops and attention go over rows from the first on: what one kernel wrote last, and L2 still
+// has, is what the next one begins with.
 func (g grid) locate(b *ptx.Builder, number *ir.Value) place {
 	at := place{split: b.I32(0)}
 	if n := g.matrices(); g.SplitK*n > 1 {
@@ -52,7 +53,7 @@ func (g grid) locate(b *ptx.Builder, number *ir.Value) place {
 	group := b.DivI(number, rows*g.tilesN)
 	in := b.Sub(number, b.MulI(group, rows*g.tilesN))
 	n := b.DivI(in, rows)
-	m := b.Add(b.MulI(group, rows), b.Sub(in, b.MulI(n, rows)))
+	m := b.Sub(b.I32(g.tilesM-1), b.Add(b.MulI(group, rows), b.Sub(in, b.MulI(n, rows))))
 	at.row, at.col, at.step = b.MulI(m, g.BM*max(g.Cluster, 1)), b.MulI(n, g.BN), b.MulI(at.split, g.steps)
 	return at
 }
