@@ -18,7 +18,7 @@ import (
 // sample is a small artifact with every field set.
 func sample() *Artifact {
 	value := func(name string, d formats.DType, shape ...int64) Value {
-		return Value{name, d, append([]int64{}, shape...)}
+		return Value{Name: name, DType: d, Shape: append([]int64{}, shape...)}
 	}
 	tokens := []Value{value("tokens", formats.I32, 2, 8), value("targets", formats.I32, 2, 8)}
 	return &Artifact{
@@ -185,6 +185,18 @@ func TestRefusesForgedArchives(t *testing.T) {
 		{"copies that nobody makes", with(manifest(func(m *Manifest) { m.Functions = m.Functions[:4] }), ok...), "no function refresh"},
 		{"copies of something else", with(manifest(func(m *Manifest) { m.Functions[4].Inputs = m.Functions[1].Inputs }), ok...), "no function refresh"},
 		{"no plan for copies", with(manifest(func(m *Manifest) { m.Memory.Copies = 0 }), ok...), "gives 0 bytes to copy"},
+		{"indices below nothing", with(manifest(func(m *Manifest) { m.Functions[1].Inputs[0].Below = -1 }), ok...), `input "tokens": i32 below -1 are no indices`},
+		{"numbers as indices", with(manifest(func(m *Manifest) { m.Functions[2].Scalars[0].Below = 2 }), ok...), `scalar "lr": f32 below 2`},
+		{"a last function of ranks that add up each time", with(manifest(func(m *Manifest) { m.Functions[4].Name = AccumulateLast; m.States = m.States[:4] }), ok...), "and no mesh whose ranks add up gradients once a step"},
+		{"a last function of one rank", with(manifest(func(m *Manifest) {
+			m.Mesh, m.States[2], m.Functions[2].Collectives = nil, m.States[1], nil
+			m.States[2].Name, m.Functions = "g", append(m.Functions, Function{Name: AccumulateLast})
+		}), ok...), "there is a function accumulate_last, and no mesh"},
+		{"ranks that never add up", with(manifest(onceAStep), ok...), "add up gradients once a step, and there is no function accumulate_last"},
+		{"a last function of another batch", with(manifest(func(m *Manifest) {
+			onceAStep(m)
+			m.Functions = append(m.Functions, Function{Name: AccumulateLast, Inputs: m.Functions[1].Inputs})
+		}), ok...), "function accumulate_last isn't called as accumulate is"},
 		{"state twice", with(manifest(func(m *Manifest) { m.States[1].Name = "wte" }), ok...), "comes twice"},
 		{"function twice", with(manifest(func(m *Manifest) { m.Functions[1].Name = "init" }), ok...), "comes twice"},
 		{"no eval", with(manifest(func(m *Manifest) { m.Functions = slices.Delete(m.Functions, 3, 4) }), ok...), `"eval" is missing`},
@@ -192,6 +204,8 @@ func TestRefusesForgedArchives(t *testing.T) {
 		{"input twice", with(manifest(func(m *Manifest) { m.Functions[1].Inputs[1].Name = "tokens" }), ok...), "comes twice"},
 		{"batch", with(manifest(func(m *Manifest) { m.Train.Batch.S = -1 }), ok...), "S = -1"},
 		{"plan too small", with(manifest(func(m *Manifest) { m.Memory.Params = 4095 }), ok...), "gives 4095 bytes to param"},
+		{"plan without accumulators", with(manifest(func(m *Manifest) { m.Memory.Optimizer = 1024; m.Memory.Total = 18432 - 3072 }), ok...), "gives 1020 bytes to optimizer states, they need 1024"},
+		{"total of something else", with(manifest(func(m *Manifest) { m.Memory.Total-- }), ok...), "a total of 18431 bytes, and other parts"},
 		{"arena too small", with(manifest(func(m *Manifest) { m.Memory.Arena = 1 }), ok...), "arena of 1 bytes"},
 		{"mesh of nobody", with(manifest(func(m *Manifest) { m.Mesh.CP = 0 }), ok...), "mesh: dp = 2, cp = 0"},
 		{"mesh too large", with(manifest(func(m *Manifest) { m.Mesh.DP, m.Mesh.CP = 1<<20, 1<<20 }), ok...), "ranks are the most"},
@@ -216,6 +230,24 @@ func TestRefusesForgedArchives(t *testing.T) {
 		require.ErrorContains(t, err, c.reason, c.name)
 		require.Less(t, len(err.Error()), 300, c.name)
 	}
+}
+
+// onceAStep makes it a manifest of ranks that keep whole gradients.
+func onceAStep(m *Manifest) { m.Mesh.Zero = 0 }
+
+// The function for a step's last micro-batch is the manifest's to say: by the mesh, not by names.
+func TestLastAccumulate(t *testing.T) {
+	for want, mesh := range map[string]*Mesh{Accumulate: nil, AccumulateLast: {CP: 1}} {
+		require.Equal(t, want, (&Manifest{Mesh: mesh}).LastAccumulate())
+	}
+	require.Equal(t, Accumulate, (&Manifest{Mesh: &Mesh{DP: 2, CP: 1, Zero: 1}}).LastAccumulate())
+	m := sample().Manifest
+	onceAStep(&m)
+	last := m.Functions[1]
+	last.Name = AccumulateLast
+	m.Functions = append(m.Functions, last)
+	m.Format, m.Version = Format, Version
+	require.NoError(t, m.Check())
 }
 
 // The last ranks' pieces are shorter where the ranks don't divide the tensor, but not their storage.

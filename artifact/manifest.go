@@ -82,6 +82,7 @@ type Value struct {
 	Name  string        `json:"name"`
 	DType formats.DType `json:"dtype"`
 	Shape []int64       `json:"shape"`
+	Below int64         `json:"below,omitempty"` // of an input of indices: how many things they choose among; 0: not known, or none
 }
 
 // Role is what a state is for.
@@ -95,6 +96,24 @@ const (
 	Accumulator Role = "accumulator"
 	Copy        Role = "copy"
 )
+
+// Accumulate is the function that a micro-batch is given to, AccumulateLast the one for the last of a step in programs of a mesh whose ranks
+// add up what they have once a step: it does that, too. Others have none.
+const (
+	Accumulate     = "accumulate"
+	AccumulateLast = "accumulate_last"
+)
+
+// LastAccumulate is the function for the last micro-batch of a step.
+func (m *Manifest) LastAccumulate() string {
+	if m.sumsOnce() {
+		return AccumulateLast
+	}
+	return Accumulate
+}
+
+// sumsOnce reports whether ranks add up gradients once a step, and not for each micro-batch, as shards of them need.
+func (m *Manifest) sumsOnce() bool { return m.Mesh != nil && m.Mesh.Zero == 0 }
 
 // Refresh is the function that makes copies of parameters anew, in programs that have some. It takes and gives states alone.
 const Refresh = "refresh"
@@ -127,7 +146,7 @@ type Function struct {
 type Memory struct {
 	Params    int64 `json:"params"`
 	Gradients int64 `json:"gradients"`
-	Optimizer int64 `json:"optimizer"`
+	Optimizer int64 `json:"optimizer"` // and accumulators
 	Copies    int64 `json:"copies,omitempty"`
 	Arena     int64 `json:"arena"` // of the function that needs most
 	Total     int64 `json:"total"`
@@ -244,7 +263,32 @@ func (m *Manifest) Check() error {
 			return fmt.Errorf("train: %w", err)
 		}
 	}
+	if err := m.checkLast(); err != nil {
+		return err
+	}
 	return m.checkMemory()
+}
+
+// checkLast holds accumulate_last to accumulate, and to the mesh whose ranks it adds up: training calls it where there is such a mesh, and
+// without it ranks would go apart.
+func (m *Manifest) checkLast() error {
+	last, has := m.Function(AccumulateLast)
+	switch {
+	case has && !m.sumsOnce():
+		return fmt.Errorf("there is a function %s, and no mesh whose ranks add up gradients once a step", AccumulateLast)
+	case !has && m.sumsOnce() && m.Train != nil:
+		return fmt.Errorf("the ranks of the mesh add up gradients once a step, and there is no function %s", AccumulateLast)
+	case !has:
+		return nil
+	}
+	one, ok := m.Function(Accumulate)
+	same := func(a, b Value) bool {
+		return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape)
+	}
+	if !ok || !slices.EqualFunc(one.Inputs, last.Inputs, same) || !slices.EqualFunc(one.Outputs, last.Outputs, same) || !slices.EqualFunc(one.Scalars, last.Scalars, same) {
+		return fmt.Errorf("function %s isn't called as %s is", AccumulateLast, Accumulate)
+	}
+	return nil
 }
 
 // checkRole holds a copy to its parameter, and to there being what makes it anew.
@@ -276,6 +320,9 @@ func (v Value) check(what string, names map[string]bool) error {
 	names[v.Name] = true
 	if _, err := formats.ByteSize(v.DType, v.Shape); err != nil {
 		return fmt.Errorf("%s %q: %w", what, v.Name, err)
+	}
+	if v.Below < 0 || v.Below > 0 && (what != "input" || v.DType.IsFloat() || v.DType == formats.Bool) {
+		return fmt.Errorf("%s %q: %s below %d are no indices", what, v.Name, v.DType, v.Below)
 	}
 	return nil
 }
@@ -339,7 +386,7 @@ func (m *Manifest) checkMemory() error {
 	for _, part := range []struct {
 		role Role
 		plan int64
-	}{{Param, m.Memory.Params}, {Gradient, m.Memory.Gradients}, {Optimizer, m.Memory.Optimizer}, {Copy, m.Memory.Copies}} {
+	}{{Param, m.Memory.Params}, {Gradient, m.Memory.Gradients}, {Optimizer, m.Memory.Optimizer - sums[Accumulator]}, {Copy, m.Memory.Copies}} {
 		if part.plan < sums[part.role] {
 			return fmt.Errorf("memory plan gives %d bytes to %s states, they need %d", part.plan, part.role, sums[part.role])
 		}
@@ -348,6 +395,9 @@ func (m *Manifest) checkMemory() error {
 		if f.Arena > m.Memory.Arena {
 			return fmt.Errorf("memory plan has an arena of %d bytes, function %q needs %d", m.Memory.Arena, f.Name, f.Arena)
 		}
+	}
+	if p := m.Memory; p.Total != p.Params+p.Gradients+p.Optimizer+p.Copies+p.Arena {
+		return fmt.Errorf("memory plan has a total of %d bytes, and other parts", p.Total)
 	}
 	return nil
 }

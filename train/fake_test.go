@@ -35,7 +35,7 @@ func (b *bigram) onMesh(m *dtms.Mesh) *bigram {
 	b.manifest.Mesh = &artifact.Mesh{CP: m.CP.Size()}
 	f, _ := b.manifest.Function("accumulate")
 	last := *f
-	last.Name = lastName
+	last.Name = artifact.AccumulateLast
 	b.manifest.Functions = append(b.manifest.Functions, last)
 	return b
 }
@@ -110,7 +110,7 @@ func (b *bigram) Call(fn string, in map[string]runtime.Array, s runtime.Scalars)
 		}
 	case "accumulate":
 		b.accumulate(ints(in["tokens"]), ints(in["targets"]), s["first"] == 1, uint64(s["seed"]))
-	case lastName:
+	case artifact.AccumulateLast:
 		b.accumulate(ints(in["tokens"]), ints(in["targets"]), s["first"] == 1, uint64(s["seed"]))
 		return nil, errors.Join(b.allReduce(b.states["grads/w"]), b.allReduce(b.states["loss_sum"]), b.allReduce(b.states["count"]))
 	case "apply":

@@ -10,10 +10,6 @@ import (
 	"blutrain/train/data"
 )
 
-// lastName is the function that stands in for accumulate at a step's last micro-batch, in programs that have it: it sums over the
-// ranks, too.
-const lastName = "accumulate_last"
-
 // CheckFunctions says why a program cannot be trained.
 func CheckFunctions(m *artifact.Manifest) error {
 	if m.Train == nil {
@@ -23,14 +19,11 @@ func CheckFunctions(m *artifact.Manifest) error {
 		return fmt.Errorf("model %s does not train on samples: its batch has no size B", m.Model)
 	}
 	scalars := map[string][]string{
-		"init": {"seed"}, "accumulate": {"first", "seed"}, lastName: {"first", "seed"}, "apply": {"lr", "step"}, "eval": {"seed"},
+		"init": {"seed"}, artifact.Accumulate: {"first", "seed"}, artifact.AccumulateLast: {"first", "seed"}, "apply": {"lr", "step"}, "eval": {"seed"},
 	}
 	outputs := map[string][]string{"apply": {"loss", "grad_norm"}, "eval": {"loss_sum", "count"}}
-	for _, name := range []string{"init", "accumulate", lastName, "apply", "eval"} {
+	for _, name := range []string{"init", artifact.Accumulate, m.LastAccumulate(), "apply", "eval"} {
 		f, ok := m.Function(name)
-		if !ok && name == lastName {
-			continue
-		}
 		if !ok {
 			return fmt.Errorf("the program has no function %s", name)
 		}
@@ -55,7 +48,7 @@ func CheckFunctions(m *artifact.Manifest) error {
 // checkInputs: accumulate and eval take a batch, init and apply nothing.
 func checkInputs(m *artifact.Manifest, f *artifact.Function) error {
 	var want []artifact.Value
-	if f.Name == "accumulate" || f.Name == lastName || f.Name == "eval" {
+	if f.Name == artifact.Accumulate || f.Name == artifact.AccumulateLast || f.Name == "eval" {
 		want = m.Train.Inputs
 	}
 	same := func(a, b artifact.Value) bool {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"blutrain/artifact"
 	"blutrain/formats"
 	"blutrain/runtime"
 	"blutrain/train/data"
@@ -92,10 +93,10 @@ func (l *loop) takeStep() (r logs.Step, err error) {
 
 // accumulate is the function for a micro-batch: the last one's may sum over the ranks.
 func (l *loop) accumulate(micro int64) string {
-	if _, ok := l.manifest.Function(lastName); ok && micro == l.micros-1 {
-		return lastName
+	if micro == l.micros-1 {
+		return l.manifest.LastAccumulate()
 	}
-	return "accumulate"
+	return artifact.Accumulate
 }
 
 // report keeps the errors of logs for the end of the run, and tells the other logs of them, unless there is none left: then nobody

@@ -109,6 +109,10 @@ func manifest(module *ir.Op, o Options) (*artifact.Manifest, error) {
 		return nil, err
 	}
 	flops := countFlops(module)
+	among, err := indices(module)
+	if err != nil {
+		return nil, err
+	}
 	for op := range module.Body().Ops() {
 		switch {
 		case op.Is(blu.Param), op.Is(blu.State), op.Is(exec.State):
@@ -123,6 +127,9 @@ func manifest(module *ir.Op, o Options) (*artifact.Manifest, error) {
 				return nil, err
 			}
 			f.Flops, f.Collectives = flops[f.Name], collectives(op, m.Mesh)
+			for i := range f.Inputs {
+				f.Inputs[i].Below = among[f.Name][f.Inputs[i].Name]
+			}
 			m.Functions = append(m.Functions, f)
 		}
 	}
@@ -191,6 +198,7 @@ func dtype(t ir.Type) formats.DType {
 type port struct {
 	space, name string
 	typ         ir.Type
+	value       *ir.Value // nil: buffers have taken its place
 }
 
 func function(op *ir.Op) (artifact.Function, error) {
@@ -233,7 +241,7 @@ func ports(op *ir.Op) (out []port, err error) {
 			if t == nil {
 				return nil, op.Errorf("mem.interface: entry %d has no type", i)
 			}
-			out = append(out, port{a.Str("space"), a.Str("name"), t.Type})
+			out = append(out, port{a.Str("space"), a.Str("name"), t.Type, nil})
 		}
 		return out, nil
 	}
@@ -260,7 +268,7 @@ func portsOf(op *ir.Op, attr string, values []*ir.Value) (out []port, err error)
 		}
 		for _, n := range d.Entries {
 			if s, ok := n.Value.(*ir.StringAttr); ok && len(n.Name) > 4 {
-				out = append(out, port{n.Name[len("blu."):], s.Value, values[i].Type()})
+				out = append(out, port{n.Name[len("blu."):], s.Value, values[i].Type(), values[i]})
 			}
 		}
 	}

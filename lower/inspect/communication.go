@@ -98,14 +98,10 @@ func (r *Report) Sent(function, group string) (bytes float64, ok bool) {
 // SentPerStep is the same for a step of training: accumulate for each micro-batch, the last of them with the sums of all
 // ranks where they are summed once a step, and apply.
 func (r *Report) SentPerStep(group string) (bytes float64, ok bool) {
-	before, last := r.microBatches(), ""
-	if r.Mesh.Zero == 0 {
-		before, last = before-1, "accumulate_last"
-	}
-	one, ok1 := r.Sent("accumulate", group)
-	two, ok2 := r.Sent(last, group)
+	one, ok1 := r.Sent(artifact.Accumulate, group)
+	two, ok2 := r.Sent(r.Manifest.LastAccumulate(), group)
 	three, ok3 := r.Sent("apply", group)
-	return one*float64(before) + two + three, ok1 && ok2 && ok3
+	return one*float64(r.microBatches()-1) + two + three, ok1 && ok2 && ok3
 }
 
 func (r *Report) microBatches() int64 {

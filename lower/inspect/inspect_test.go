@@ -33,6 +33,11 @@ func TestAgainstThePhases(t *testing.T) {
 			r, err := inspect.Read(a)
 			require.NoError(t, err)
 			require.Len(t, r.Functions, len(a.Manifest.Functions))
+			total := a.Manifest.Memory.Arena
+			for _, s := range a.Manifest.States { // accumulators too
+				total += s.Bytes()
+			}
+			require.Equal(t, total, a.Manifest.Memory.Total)
 			work := map[string]float64{}
 			launches := map[string]int{}
 			for _, k := range r.Kernels {

@@ -13,6 +13,7 @@ import (
 	"blutrain/ir"
 	"blutrain/runtime"
 	"blutrain/runtime/alloc"
+	"blutrain/runtime/declared"
 )
 
 // program is an artifact opened on a GPU: a runtime.Program and a runtime.Tracer.
@@ -97,7 +98,10 @@ func parseProgram(a *artifact.Artifact) (*ir.Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	return module, ir.Verify(c, module)
+	if err := ir.Verify(c, module); err != nil {
+		return nil, err
+	}
+	return module, declared.Check(&a.Manifest, module)
 }
 
 // oldestDriver is the first that knows the PTX version kernels are written in, 8.0.

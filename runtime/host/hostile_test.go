@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,8 +12,8 @@ import (
 	"blutrain/runtime"
 )
 
-// open opens a program whose function f has input x and output y, f32[8, 4], and state w of that type, between pages that
-// may not be touched.
+// open opens a program whose function f has input x and output y, f32[8, 4], and state w of that type, which is declared behind what the
+// text says, between pages that may not be touched.
 func open(t *testing.T, text string, threads int) (runtime.Program, error) {
 	t.Helper()
 	v := func(name string) artifact.Value {
@@ -20,10 +21,10 @@ func open(t *testing.T, text string, threads int) (runtime.Program, error) {
 	}
 	a := &artifact.Artifact{
 		Manifest: artifact.Manifest{
-			Target: "cpu", States: []artifact.State{{Value: v("w"), Role: artifact.Param}},
+			Target: "cpu", States: []artifact.State{{Value: v("w"), Role: artifact.Param, Persist: true}},
 			Functions: []artifact.Function{{Name: "f", Inputs: []artifact.Value{v("x")}, Outputs: []artifact.Value{v("y")}}},
 		},
-		Files: []artifact.File{{Name: artifact.ProgramName, Data: []byte(text)}},
+		Files: []artifact.File{{Name: artifact.ProgramName, Data: []byte(strings.TrimSuffix(text, "}\n") + declaredW + "}\n")}},
 	}
 	p, err := Open(a, runtime.Options{Threads: threads, Poison: true, Guard: true})
 	if err == nil {
@@ -31,6 +32,9 @@ func open(t *testing.T, text string, threads int) (runtime.Program, error) {
 	}
 	return p, err
 }
+
+const declaredW = `  exec.state @w {persist = true, role = "param", type = memref<8x4xf32>}
+`
 
 // callF opens a program and calls f.
 func callF(t *testing.T, text string, threads int) ([]float32, error) {

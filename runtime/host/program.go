@@ -16,6 +16,7 @@ import (
 	"blutrain/ir"
 	"blutrain/runtime"
 	"blutrain/runtime/collective"
+	"blutrain/runtime/declared"
 	"blutrain/runtime/host/prim"
 )
 
@@ -51,6 +52,9 @@ func Open(a *artifact.Artifact, opts runtime.Options) (runtime.Program, error) {
 		return nil, err
 	}
 	if err := ir.Verify(c, module); err != nil {
+		return nil, err
+	}
+	if err := declared.Check(&a.Manifest, module); err != nil {
 		return nil, err
 	}
 	d := &device{manifest: &a.Manifest, options: opts, functions: map[string]*function{}, states: map[string]memory{}}

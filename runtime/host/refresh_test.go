@@ -12,6 +12,7 @@ import (
 )
 
 const copying16 = `builtin.module {
+` + declaredW + `  exec.state @"bf16/w" {of = @w, persist = false, role = "copy", type = memref<8x4xbf16>}
   host.kernel @round attributes {grid = array<i64>, outs = 1 : i64, scratch = 0 : i64, steps = array<i64>} (%x: memref<8x4xf32>, %y: memref<8x4xbf16>) {
     %0 = arith.constant {value = 0 : index} : () -> index
     %4 = arith.constant {value = 4 : index} : () -> index
@@ -44,7 +45,7 @@ func TestRefresh(t *testing.T) {
 	p, err := Open(&artifact.Artifact{
 		Manifest: artifact.Manifest{
 			Target:    "cpu",
-			States:    []artifact.State{{Value: value("w", formats.F32), Role: artifact.Param}, {Value: value("bf16/w", formats.BF16), Role: artifact.Copy, Of: "w"}},
+			States:    []artifact.State{{Value: value("w", formats.F32), Role: artifact.Param, Persist: true}, {Value: value("bf16/w", formats.BF16), Role: artifact.Copy, Of: "w"}},
 			Functions: []artifact.Function{{Name: "refresh"}, {Name: "f", Outputs: []artifact.Value{value("y", formats.BF16)}}},
 		},
 		Files: []artifact.File{{Name: artifact.ProgramName, Data: []byte(copying16)}},

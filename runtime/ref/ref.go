@@ -11,6 +11,7 @@ import (
 	"blutrain/formats"
 	"blutrain/ir"
 	"blutrain/runtime"
+	"blutrain/runtime/declared"
 )
 
 // Program is what Open gives: a program whose functions can be called with changes, to see how much comes of them.
@@ -52,6 +53,9 @@ func Open(a *artifact.Artifact, opts runtime.Options) (runtime.Program, error) {
 		return nil, err
 	}
 	if err := ir.Verify(d.ctx, d.module); err != nil {
+		return nil, err
+	}
+	if err := declared.Check(d.manifest, d.module); err != nil {
 		return nil, err
 	}
 	for _, s := range d.manifest.States {

@@ -158,13 +158,13 @@ func TestOpenErrors(t *testing.T) {
 		return func(a *artifact.Artifact) { a.Files[0].Data = []byte(strings.Replace(program, old, new, 1)) }
 	}
 	for want, change := range map[string]func(a *artifact.Artifact){
-		"the artifact has no reference.mlir to evaluate":       func(a *artifact.Artifact) { a.Manifest.Target = "cpu" },
-		"the artifact has no program.mlir to evaluate":         func(a *artifact.Artifact) { a.Files = nil },
-		`function "init": it is not in the program`:            swap("@init", "@start"),
-		`there is no symbol @w2`:                               swap("-> (tensor<2xf32> {blu.state = @w})", "-> (tensor<2xf32> {blu.state = @w2})"),
-		`result 1: nothing says what it is for`:                swap(`{blu.output = "y"}`, ""),
-		`argument 1: the manifest has no blu.state "grads/w"`:  func(a *artifact.Artifact) { a.Manifest.States = a.Manifest.States[:1] },
-		`"w" is a tensor<2xf32>, the manifest says tensor<3xf`: func(a *artifact.Artifact) { a.Manifest.States[0].Shape = []int64{3} },
+		"the artifact has no reference.mlir to evaluate":                                                      func(a *artifact.Artifact) { a.Manifest.Target = "cpu" },
+		"the artifact has no program.mlir to evaluate":                                                        func(a *artifact.Artifact) { a.Files = nil },
+		`function "init": it is not in the program`:                                                           swap("@init", "@start"),
+		`there is no symbol @w2`:                                                                              swap("-> (tensor<2xf32> {blu.state = @w})", "-> (tensor<2xf32> {blu.state = @w2})"),
+		`result 1: nothing says what it is for`:                                                               swap(`{blu.output = "y"}`, ""),
+		`declares @grads/w, and the manifest has no such state`:                                               func(a *artifact.Artifact) { a.Manifest.States = a.Manifest.States[:1] },
+		`declares @w as param of f32[2], kept in checkpoints, the manifest lists it as param of f32[3], kept`: func(a *artifact.Artifact) { a.Manifest.States[0].Shape = []int64{3} },
 		`output "z" is not among its results`: func(a *artifact.Artifact) {
 			f := &a.Manifest.Functions[1]
 			f.Outputs = append(f.Outputs, value("z", formats.F32))
@@ -195,7 +195,7 @@ func TestRefresh(t *testing.T) {
 	p, err := Open(&artifact.Artifact{
 		Manifest: artifact.Manifest{
 			Format: artifact.Format, Version: artifact.Version, Target: "ref", Model: "m",
-			States:    []artifact.State{{Value: w, Role: artifact.Param}, {Value: value("bf16/w", formats.BF16, 2), Role: artifact.Copy, Of: "w"}},
+			States:    []artifact.State{{Value: w, Role: artifact.Param, Persist: true}, {Value: value("bf16/w", formats.BF16, 2), Role: artifact.Copy, Of: "w"}},
 			Functions: []artifact.Function{{Name: "refresh"}, {Name: "f", Outputs: []artifact.Value{value("y", formats.F32, 2)}}},
 		},
 		Files: []artifact.File{{Name: artifact.ProgramName, Data: []byte(`builtin.module @m {

@@ -14,8 +14,8 @@ import (
 	"blutrain/runtime"
 )
 
-// Inputs of a function: indices below the model's argument V (or 2, without one), numbers from a standard normal
-// distribution. The same for the same state of the source.
+// Inputs of a function: indices that there are, other integers below the model's argument V (or 2, without one), numbers from a standard
+// normal distribution. The same for the same state of the source.
 func Inputs(m *artifact.Manifest, f *artifact.Function, r *rand.Rand) map[string]runtime.Array {
 	below := 2
 	if v := m.Args["V"]; v >= 1 {
@@ -23,6 +23,10 @@ func Inputs(m *artifact.Manifest, f *artifact.Function, r *rand.Rand) map[string
 	}
 	in := map[string]runtime.Array{}
 	for _, v := range f.Inputs {
+		below := below
+		if v.Below > 0 {
+			below = int(v.Below)
+		}
 		data := make([]byte, 0, v.Bytes())
 		for int64(len(data)) < v.Bytes() {
 			data = appendValue(data, v.DType, r.NormFloat64(), r.IntN(below))
@@ -94,24 +98,15 @@ func NewWork(m *artifact.Manifest, fn string, seed uint64) (*Work, error) {
 	b := m.Train.Batch
 	w.Tokens = b.B * b.S * b.Accumulate
 	for i := range b.Accumulate {
-		name := "accumulate"
+		name := artifact.Accumulate
 		if i == b.Accumulate-1 {
-			name = LastAccumulate(m)
+			name = m.LastAccumulate()
 		}
 		if err := add(name, i == 0); err != nil {
 			return nil, err
 		}
 	}
 	return w, add("apply", false)
-}
-
-// LastAccumulate is the function for the last micro-batch of a step: one of its own where the ranks then add up what they have.
-func LastAccumulate(m *artifact.Manifest) string {
-	const name = "accumulate_last"
-	if _, ok := m.Function(name); ok {
-		return name
-	}
-	return "accumulate"
 }
 
 // Run makes the calls, one after the other.

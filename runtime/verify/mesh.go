@@ -102,7 +102,7 @@ func wholeManifest(m artifact.Manifest) artifact.Manifest {
 	}
 	w.Memory.Copies, w.Functions = 0, nil
 	for _, f := range m.Functions {
-		if f.Name == synthetic.LastAccumulate(&m) && f.Name != "accumulate" || f.Name == artifact.Refresh && copies {
+		if f.Name == m.LastAccumulate() && f.Name != "accumulate" || f.Name == artifact.Refresh && copies {
 			continue
 		}
 		f.Collectives = nil
@@ -258,7 +258,7 @@ func (c *meshCheck) rank(r *ranks.Rank) (f *found, err error) {
 	for i, batches := range c.batches {
 		fn := "accumulate"
 		if i == micros-1 {
-			fn = synthetic.LastAccumulate(r.Manifest())
+			fn = r.Manifest().LastAccumulate()
 		}
 		if _, err := r.Call(fn, batches[r.Mesh.DPRank()], synthetic.Scalars(i == 0)); err != nil {
 			return nil, err

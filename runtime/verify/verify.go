@@ -61,7 +61,7 @@ type comparison struct {
 func order(m *artifact.Manifest) []string {
 	names := []string{"init"}
 	if m.Train != nil {
-		names = append(names, "accumulate", synthetic.LastAccumulate(m), "apply", "eval")
+		names = append(names, "accumulate", m.LastAccumulate(), "apply", "eval")
 	}
 	for _, f := range m.Functions {
 		if !slices.Contains(names, f.Name) {

@@ -114,14 +114,6 @@ func onRanks(t *testing.T, engine string, a *artifact.Artifact, l layout, f func
 	require.NoError(t, group.Wait(), "%v, %s", l, engine)
 }
 
-// accumulateLast is the function of a step's last micro-batch.
-func accumulateLast(p runtime.Program) string {
-	if _, ok := p.Manifest().Function("accumulate_last"); ok {
-		return "accumulate_last"
-	}
-	return "accumulate"
-}
-
 // The gradients that ranks arrive at together are as good as PyTorch's on one: at most 1.5 times its error from float64, which is one draw,
 // or no farther than the farthest of nine of its runs. The rows have unequal numbers of targets that count.
 func TestGradientsOfRanksAgainstPyTorch(t *testing.T) {
@@ -159,7 +151,7 @@ func meshGradients(t *testing.T, file, golden string, set map[string]float64, l 
 			size := len(x.Data) / l.dp
 			in[name] = runtime.Array{DType: x.DType, Shape: []int64{x.Shape[0] / int64(l.dp), x.Shape[1]}, Data: x.Data[m.mesh.DPRank()*size:][:size]}
 		}
-		if _, err := m.Call(accumulateLast(m), in, runtime.Scalars{"first": 1}); err != nil {
+		if _, err := m.Call(m.Manifest().LastAccumulate(), in, runtime.Scalars{"first": 1}); err != nil {
 			return err
 		}
 		shards.add(t, m)
@@ -229,7 +221,7 @@ func TestTrainingOnRanksAgainstPyTorch(t *testing.T) {
 						"tokens":  row(want.Tensor(t, "tokens"), 2*step+m.mesh.DPRank()),
 						"targets": row(want.Tensor(t, "targets"), 2*step+m.mesh.DPRank()),
 					}
-					if _, err := m.Call(accumulateLast(m), in, runtime.Scalars{"first": 1}); err != nil {
+					if _, err := m.Call(m.Manifest().LastAccumulate(), in, runtime.Scalars{"first": 1}); err != nil {
 						return err
 					}
 					out, err := m.Call("apply", nil, runtime.Scalars{"lr": lr, "step": float64(step + 1)})

@@ -53,11 +53,11 @@ func TestRanksSendWhatWasCounted(t *testing.T) {
 					sent[fn] += sentBy(r.mesh) - before
 					return nil
 				}
-				if err := call(accumulateLast(r), batch(t, inputs)); err != nil {
+				if err := call(r.Manifest().LastAccumulate(), batch(t, inputs)); err != nil {
 					return err
 				}
 				mu.Lock()
-				last = accumulateLast(r)
+				last = r.Manifest().LastAccumulate()
 				mu.Unlock()
 				return call("apply", nil)
 			})

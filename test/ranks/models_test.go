@@ -63,10 +63,7 @@ func train(r *ranks.Rank, steps, b, s int, vocabulary int32) (out [][2]float64, 
 	if _, err := r.Call("init", nil, runtime.Scalars{"seed": 7}); err != nil {
 		return nil, err
 	}
-	last := "accumulate"
-	if _, ok := r.Manifest().Function("accumulate_last"); ok {
-		last = "accumulate_last"
-	}
+	last := r.Manifest().LastAccumulate()
 	for step := range steps {
 		tokens, targets := rows(step, b*r.Mesh.DPRank(), b, s, vocabulary)
 		if _, err := r.Call(last, map[string]runtime.Array{"tokens": tokens, "targets": targets}, runtime.Scalars{"first": 1, "seed": 1}); err != nil {

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/artifact"
+	"blutrain/driver"
+	"blutrain/formats"
+	"blutrain/runtime"
+	"blutrain/runtime/device"
+	"blutrain/runtime/ref"
+	"blutrain/runtime/synthetic"
+	"blutrain/runtime/verify"
+)
+
+// A program for any number of ranks is, on one, the program that was compiled for one: the same bits after steps of several micro-batches, the
+// last of which its accumulate_last is given. With shards that is accumulate, for each.
+func TestMeshOfOneRank(t *testing.T) {
+	file := filepath.Join("..", "..", "examples", "gpt2.blu")
+	src, err := os.ReadFile(file)
+	require.NoError(t, err)
+	steps := func(s driver.Sharding, last string) map[string][]byte {
+		r, err := driver.Compile(file, src, driver.Options{Target: "cpu", Set: models[0].set, Sharding: s})
+		require.NoError(t, err)
+		require.Equal(t, last, r.Artifact.Manifest.LastAccumulate())
+		p := Open(t, r.Artifact, 2)
+		m := p.Manifest()
+		_, err = p.Call("init", nil, runtime.Scalars{"seed": 3})
+		require.NoError(t, err)
+		random := rand.New(rand.NewPCG(1, 2))
+		for step := range 2 {
+			for i, name := range []string{artifact.Accumulate, m.LastAccumulate()} {
+				f, ok := m.Function(name)
+				require.True(t, ok)
+				_, err := p.Call(name, synthetic.Inputs(m, f, random), synthetic.Scalars(i == 0))
+				require.NoError(t, err)
+			}
+			_, err = p.Call("apply", nil, runtime.Scalars{"lr": 1e-3, "step": float64(step + 1)})
+			require.NoError(t, err)
+		}
+		found := map[string][]byte{}
+		for _, s := range m.States {
+			if s.Persist {
+				found[s.Name] = make([]byte, s.Bytes())
+				require.NoError(t, p.ReadState(s.Name, found[s.Name]))
+			}
+		}
+		return found
+	}
+	one := steps(driver.Sharding{}, "accumulate")
+	require.Equal(t, one, steps(driver.Sharding{Mesh: "dp"}, "accumulate_last"))
+	shards := steps(driver.Sharding{Mesh: "dp=1", Zero: 1}, "accumulate")
+	require.Len(t, shards, len(one))
+	var got, want []float64
+	for name := range one {
+		require.Len(t, shards[name], len(one[name]), name)
+		got, want = append(got, float32s(shards[name])...), append(want, float32s(one[name])...)
+	}
+	checkError(t, "states", got, want, 1e-5) // norms are sums of other pieces
+}
+
+func float32s(data []byte) []float64 {
+	return formats.Tensor{DType: formats.F32, Shape: []int64{int64(len(data) / 4)}, Data: data}.Float64s()
+}
+
+// A manifest that calls copies of parameters by another name isn't believed: nobody would make them anew.
+func TestForgedRoles(t *testing.T) {
+	file := filepath.Join("..", "..", "examples", "gpt2.blu")
+	src, err := os.ReadFile(file)
+	require.NoError(t, err)
+	r, err := driver.Compile(file, src, driver.Options{Target: "cuda", Precision: "bf16", Set: models[0].set})
+	require.NoError(t, err)
+	a, copies := r.Artifact, 0
+	for i := range a.Manifest.States {
+		s := &a.Manifest.States[i]
+		if s.Role == artifact.Copy {
+			copies++
+			s.Role, s.Of = artifact.Optimizer, ""
+			a.Manifest.Memory.Copies -= s.Bytes()
+			a.Manifest.Memory.Optimizer += s.Bytes()
+		}
+	}
+	require.Positive(t, copies)
+	require.NoError(t, a.Manifest.Check(), "nothing in the manifest contradicts it")
+	_, err = ref.Open(a, runtime.Options{})
+	require.ErrorContains(t, err, "as copy of bf16[")
+	require.ErrorContains(t, err, "the manifest lists it as optimizer of bf16[")
+}
+
+// The manifest says how many things inputs choose among, so that inputs can be made up: of a model with one class, too, whose arguments don't say it.
+func TestIndicesOfOneClass(t *testing.T) {
+	const source = `model one(K = 1, C = 8) {
+  param rows: f32[3, C] = normal(std: 1.0)
+  param w: f32[K, C] = normal(std: 1.0)
+  fn loss(tokens: i32[B, S], labels: i32[B, S - 1], unused: i32[B]) -> (f32, f32) {
+    return cross_entropy(linear(rows[tokens[:, 1:S]], w), labels)
+  }
+}
+train one {
+  minimize loss
+  batch B = 4, S = 6
+  optimizer sgd(lr: 0.1)
+}
+`
+	for _, target := range []string{"cpu", "ref"} {
+		r, err := driver.Compile("one.blu", []byte(source), driver.Options{Target: target})
+		require.NoError(t, err)
+		m := &r.Artifact.Manifest
+		for _, name := range []string{"accumulate", "eval", "loss"} {
+			f, ok := m.Function(name)
+			require.True(t, ok)
+			below := map[string]int64{}
+			for _, v := range f.Inputs {
+				below[v.Name] = v.Below
+			}
+			require.Equal(t, map[string]int64{"tokens": 3, "labels": 1, "unused": 0}, below, "%s of %s", name, target)
+		}
+		p, err := device.Open(r.Artifact, target, runtime.Options{})
+		require.NoError(t, err)
+		reference, err := ref.Open(r.Artifact, runtime.Options{})
+		require.NoError(t, err)
+		rows, err := verify.Compare(p, reference, 1e-5, 1)
+		require.NoError(t, err)
+		for _, row := range rows {
+			require.False(t, row.Off(), "%+v", row)
+		}
+		require.NoError(t, p.Close())
+	}
+}
