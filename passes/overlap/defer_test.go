@@ -71,49 +71,23 @@ func behindTable(f *ir.Op, table int64) (n int) {
 	return n
 }
 
-// outcome is what two steps leave on a rank.
-type outcome struct {
-	loss, norm []float64
-	states     map[string]*ir.Tensor
+// microBatch is tokens and targets, some of which are ignored.
+func microBatch(number int) map[string]*ir.Tensor {
+	rng := rand.New(rand.NewPCG(uint64(number), 5))
+	in := map[string]*ir.Tensor{"tokens": ir.NewTensor(nil, 2, 8), "targets": ir.NewTensor(nil, 2, 8)}
+	for at := range 16 {
+		in["tokens"].Data[at], in["targets"].Data[at] = float64(rng.IntN(9)), float64(rng.IntN(9)-1)
+	}
+	return in
 }
 
-func train(p *evaluate.Program, rank int) (o outcome, err error) {
-	if _, err = p.Call("init", nil, map[string]float64{"seed": 5}); err != nil {
-		return o, err
-	}
-	last := "accumulate_last"
-	if _, ok := p.Function(last); !ok {
-		last = "accumulate"
-	}
-	for step := range 2 {
-		for i, f := range []string{"accumulate", last} {
-			rng := rand.New(rand.NewPCG(uint64(rank), uint64(2*step+i)))
-			in := map[string]*ir.Tensor{"tokens": ir.NewTensor(nil, 2, 8), "targets": ir.NewTensor(nil, 2, 8)}
-			for at := range 16 {
-				in["tokens"].Data[at], in["targets"].Data[at] = float64(rng.IntN(9)), float64(rng.IntN(9)-1)
-			}
-			if _, err = p.Call(f, in, map[string]float64{"first": float64(1 - i)}); err != nil {
-				return o, err
-			}
-		}
-		out, err := p.Call("apply", nil, map[string]float64{"lr": 0.05, "step": float64(step + 1)})
-		if err != nil {
-			return o, err
-		}
-		o.loss, o.norm = append(o.loss, out["loss"].Data[0]), append(o.norm, out["grad_norm"].Data[0])
-	}
-	o.states = p.States
-	return o, nil
-}
-
-// ranks trains on dp ranks.
-func ranks(t *testing.T, c *ir.Context, m *ir.Op, dp int) []outcome {
+// train takes two steps of two micro-batches on each of dp ranks.
+func train(t *testing.T, c *ir.Context, m *ir.Op, dp int) []evaluate.History {
 	t.Helper()
-	all := make([]outcome, dp)
-	require.NoError(t, dtms.Evaluate(dp, 1, func(r *dtms.Rank) (err error) {
-		all[r.World], err = train(evaluate.NewProgram(c, m, r), r.World)
-		return err
-	}))
+	all, err := evaluate.OnRanks(c, m, dp, 1, func(p *evaluate.Program, r *dtms.Rank) (evaluate.History, error) {
+		return p.Train(evaluate.Training{Steps: 2, Micros: 2 * dp, Ranks: dp, Batch: microBatch}, r.World)
+	})
+	require.NoError(t, err)
 	return all
 }
 
@@ -142,7 +116,7 @@ func TestDeferredIsTheSame(t *testing.T) {
 			before, after := behindTable(ir.LookupSymbol(a, f), int64(4*v*c)), behindTable(ir.LookupSymbol(b, f), int64(4*v*c))
 			require.GreaterOrEqual(t, after, before)
 			deferred += after - before
-			require.Equal(t, ranks(t, ca, a, dp), ranks(t, cb, b, dp))
+			require.Equal(t, train(t, ca, a, dp), train(t, cb, b, dp))
 		})
 	}
 	t.Logf("%d products put off", deferred)

@@ -41,51 +41,17 @@ func trained(t *testing.T, m model, o driver.Options, dp, cp int) []map[string][
 	o.Target, o.CompileTo, o.Set = "ref", "graph", m.sizes
 	compiled, err := driver.Compile(m.name+".blu", []byte(m.text), o)
 	require.NoError(t, err)
-	all := make([]map[string][]float64, dp*cp)
-	require.NoError(t, dtms.Evaluate(dp, cp, func(r *dtms.Rank) error {
-		p := evaluate.NewProgram(compiled.Ctx, compiled.Module, r)
-		results, err := twoSteps(p, compiled.Module, r.DP, dp)
-		if err != nil {
-			return err
-		}
+	steps := evaluate.Training{Steps: 2, Micros: 2, Ranks: dp, Batch: func(number int) map[string]*ir.Tensor { return batch(compiled.Module, number) }}
+	all, err := evaluate.OnRanks(compiled.Ctx, compiled.Module, dp, cp, func(p *evaluate.Program, r *dtms.Rank) (map[string][]float64, error) {
+		h, err := p.Train(steps, r.DP)
+		results := map[string][]float64{"loss": h.Loss, "grad_norm": h.Norm}
 		for op := range compiled.Module.Body().Ops() {
 			if op.Is(blu.Param) {
 				results[ir.SymName(op)] = p.States[ir.SymName(op)].Data
 			}
 		}
-		all[r.World] = results
-		return nil
-	}))
+		return results, err
+	})
+	require.NoError(t, err)
 	return all
-}
-
-// twoSteps trains with the micro-batches of one of dp ranks, and gives losses and norms.
-func twoSteps(p *evaluate.Program, module *ir.Op, place, dp int) (map[string][]float64, error) {
-	results := map[string][]float64{}
-	if _, err := p.Call("init", nil, map[string]float64{"seed": 5}); err != nil {
-		return nil, err
-	}
-	_, hasLast := p.Function("accumulate_last")
-	for step := range 2 {
-		for i := place; i < 2; i += dp {
-			name, first := "accumulate", 0.0
-			if i == place {
-				first = 1
-			}
-			if hasLast && i+dp >= 2 {
-				name = "accumulate_last"
-			}
-			if _, err := p.Call(name, batch(module, 2*step+i), map[string]float64{"first": first, "seed": float64(i)}); err != nil {
-				return nil, err
-			}
-		}
-		out, err := p.Call("apply", nil, map[string]float64{"lr": 0.05, "step": float64(step + 1)})
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range []string{"loss", "grad_norm"} {
-			results[name] = append(results[name], out[name].Data[0])
-		}
-	}
-	return results, nil
 }

@@ -78,56 +78,19 @@ func microBatch(number int) map[string]*ir.Tensor {
 	return map[string]*ir.Tensor{"tokens": tokens, "targets": targets}
 }
 
-// history is what training leaves: the outputs of every step, and the states after the last.
+// history is what training leaves, and an evaluation of a micro-batch of the rank's own after it.
 type history struct {
-	loss, norm []float64
-	evaluated  map[string]*ir.Tensor
-	states     map[string]*ir.Tensor
+	evaluate.History
+	evaluated map[string]*ir.Tensor
 }
 
-const steps = 3
-
-// train does steps with micro-batches from, from+stride, ... of each step's total.
-func train(p *evaluate.Program, from, stride, total int) (h history, err error) {
-	h.states = p.States
-	if _, err = p.Call("init", nil, map[string]float64{"seed": 5}); err != nil {
+// train takes three steps of so many micro-batches.
+func train(p *evaluate.Program, rank, ranks, total int) (h history, err error) {
+	if h.History, err = p.Train(evaluate.Training{Steps: 3, Micros: total, Ranks: ranks, Batch: microBatch}, rank); err != nil {
 		return h, err
 	}
-	_, last := p.Function("accumulate_last")
-	for step := range steps {
-		for i := from; i < total; i += stride {
-			name := "accumulate"
-			if last && i+stride >= total {
-				name = "accumulate_last"
-			}
-			first := map[string]float64{"first": 0}
-			if i == from {
-				first["first"] = 1
-			}
-			if _, err = p.Call(name, microBatch(step*total+i), first); err != nil {
-				return h, err
-			}
-		}
-		out, err := p.Call("apply", nil, map[string]float64{"lr": 0.05, "step": float64(step + 1)})
-		if err != nil {
-			return h, err
-		}
-		h.loss = append(h.loss, out["loss"].Data[0])
-		h.norm = append(h.norm, out["grad_norm"].Data[0])
-	}
-	h.evaluated, err = p.Call("eval", microBatch(100+from), nil)
+	h.evaluated, err = p.Call("eval", microBatch(100+rank), nil)
 	return h, err
-}
-
-// ranks trains on a mesh of dp ranks.
-func ranks(t *testing.T, c *ir.Context, m *ir.Op, dp, total int) []history {
-	t.Helper()
-	all := make([]history, dp)
-	require.NoError(t, dtms.Evaluate(dp, 1, func(r *dtms.Rank) (err error) {
-		all[r.World], err = train(evaluate.NewProgram(c, m, r), r.World, dp, total)
-		return err
-	}))
-	return all
 }
 
 // whole is a state on all ranks, put together where it is sharded.
@@ -135,11 +98,11 @@ func whole(m *ir.Op, all []history, name string) []float64 {
 	decl := ir.LookupSymbol(m, name)
 	d, sharded := decl.Attr("shard").(*ir.DictAttr)
 	if !sharded {
-		return all[0].states[name].Data
+		return all[0].States[name].Data
 	}
 	var data []float64
 	for _, h := range all {
-		data = append(data, h.states[name].Data...)
+		data = append(data, h.States[name].Data...)
 	}
 	return data[:ir.NumElements(ir.Attrs(d.Entries).Ints("shape"))]
 }
@@ -162,7 +125,7 @@ func TestRanksComputeTheSame(t *testing.T) {
 		alone := evaluate.NewProgram(c, m, nil)
 		one, err := train(alone, 0, 1, total)
 		require.NoError(t, err)
-		require.NotEqual(t, one.loss[0], one.loss[1])
+		require.NotEqual(t, one.Loss[0], one.Loss[1])
 		for _, tc := range []struct {
 			mesh   string
 			zero   int
@@ -179,16 +142,17 @@ func TestRanksComputeTheSame(t *testing.T) {
 					Passes:    passes.Config{Shuffle: tc.seed != 0, Seed: tc.seed},
 					Recompute: []string{"auto", "full"}[tc.seed%2],
 				})
-				all := ranks(t, c, m, tc.dp, total)
+				all, err := evaluate.OnRanks(c, m, tc.dp, 1, func(p *evaluate.Program, r *dtms.Rank) (history, error) { return train(p, r.World, tc.dp, total) })
+				require.NoError(t, err)
 				for _, h := range all {
-					requireNear(t, one.loss, h.loss, "loss")
-					requireNear(t, one.norm, h.norm, "grad_norm")
+					requireNear(t, one.Loss, h.Loss, "loss")
+					requireNear(t, one.Norm, h.Norm, "grad_norm")
 				}
-				for state := range one.states {
+				for state := range one.States {
 					if state == "loss_sum" || state == "count" {
 						continue // with zero=1 they are each rank's own until apply
 					}
-					requireNear(t, one.states[state].Data, whole(m, all, state), state)
+					requireNear(t, one.States[state].Data, whole(m, all, state), state)
 				}
 				want := map[string]float64{}
 				for rank := range tc.dp {

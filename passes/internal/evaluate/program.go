@@ -30,12 +30,6 @@ func NewProgram(c *ir.Context, module *ir.Op, rank *dtms.Rank) *Program {
 	return p
 }
 
-// Function finds a function.
-func (p *Program) Function(name string) (*ir.Op, bool) {
-	fn := p.interp.Symbol(name)
-	return fn, fn != nil
-}
-
 // Call evaluates a function and gives its outputs.
 func (p *Program) Call(name string, inputs map[string]*ir.Tensor, scalars map[string]float64) (map[string]*ir.Tensor, error) {
 	fn := p.interp.Symbol(name)
