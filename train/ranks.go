@@ -50,17 +50,33 @@ func (r ranks) agree(ctx context.Context, facts []dtms.Fact) error {
 	return dtms.Agree(ctx, r.mesh.World, facts)
 }
 
-// any tells every rank whether one of them says yes. It doesn't end with the context: an end is what is being asked about.
-func (r ranks) any(ctx context.Context, yes bool) (bool, error) {
-	if r.world() == 1 {
-		return yes, nil
-	}
-	votes := []int32{0}
+// ask begins to tell every rank whether one of them says yes. All ask; what they do until they need the answer doesn't wait for it. It doesn't
+// end with the context: an end is what is being asked about.
+func (r ranks) ask(ctx context.Context, yes bool) *vote {
+	v := &vote{yes: []int32{0}}
 	if yes {
-		votes[0] = 1
+		v.yes[0] = 1
 	}
-	err := r.mesh.World.AllReduce(context.WithoutCancel(ctx), dtms.Of(votes), dtms.Of(votes))
-	return votes[0] > 0, err
+	if r.world() > 1 {
+		v.pending = r.mesh.World.Start(context.WithoutCancel(ctx), dtms.Call{Op: dtms.AllReduce, In: dtms.Of(v.yes), Out: dtms.Of(v.yes)})
+	}
+	return v
+}
+
+// vote is a question under way.
+type vote struct {
+	yes     []int32      // how many say so
+	pending dtms.Pending // nil: one rank
+}
+
+// answer waits for all ranks to have asked.
+func (v *vote) answer() (bool, error) {
+	if v.pending != nil {
+		if err := v.pending.Wait(); err != nil {
+			return false, err
+		}
+	}
+	return v.yes[0] > 0, nil
 }
 
 // abort tells the other ranks that this one can't go on.

@@ -106,20 +106,51 @@ func TestRanksTrainAsOne(t *testing.T) {
 	}
 }
 
-// TestRanksStopTogether: when one is interrupted, all end after the same step, which is the one at hand or the next.
+// TestRanksStopTogether: when one is interrupted, all end after the same step: the one at hand, or the next if all have been asked in this one.
 func TestRanksStopTogether(t *testing.T) {
-	ranks := together(t, 3, 1, func(rank int, m *member) {
-		if rank == 2 {
-			m.model.onCall = func(n int) {
-				if n == 1+4*5+2 { // within the sixth step
-					m.stop()
+	for _, c := range []struct {
+		call  int // within which one is interrupted; 1 is init, then come three micro-batches and an update for each step
+		steps int64
+	}{{1 + 1, 1}, {1 + 4*5 + 2, 6}, {1 + 4*5 + 3, 6}, {1 + 4*5 + 4, 7}, {1 + 4*28 + 3, 29}, {1 + 4*28 + 4, 30}, {1 + 4*29 + 1, 30}} {
+		ranks := together(t, 3, 1, func(rank int, m *member) {
+			if rank == 2 {
+				m.model.onCall = func(n int) {
+					if n == c.call {
+						m.stop()
+					}
 				}
+			}
+		})
+		for r, m := range ranks {
+			require.Equal(t, c.steps, m.done.Steps, "%v", c)
+			if c.steps < 30 {
+				require.ErrorIs(t, m.err, ErrInterrupted, "rank %d", r)
+			} else {
+				require.NoError(t, m.err, "rank %d", r)
+			}
+		}
+	}
+}
+
+// TestNoStepWaitsForVotes: a rank begins the next step while another is still in its update, for that has said before whether to go on.
+func TestNoStepWaitsForVotes(t *testing.T) {
+	begun := make(chan struct{})
+	ranks := together(t, 2, 1, func(rank int, m *member) {
+		m.model.onCall = func(n int) {
+			switch {
+			case rank == 0 && n == 1+4: // the first update
+				select {
+				case <-begun:
+				case <-time.After(20 * time.Second):
+					t.Error("rank 1 waits for rank 0's update")
+				}
+			case rank == 1 && n == 1+4+1:
+				close(begun)
 			}
 		}
 	})
-	for r, m := range ranks {
-		require.ErrorIs(t, m.err, ErrInterrupted, "rank %d", r)
-		require.Equal(t, int64(6), m.done.Steps)
+	for _, m := range ranks {
+		require.NoError(t, m.err)
 	}
 }
 
@@ -135,7 +166,7 @@ func TestNobodyListensToRank0(t *testing.T) {
 	})
 	require.ErrorIs(t, ranks[0].err, logs.ErrNobody)
 	require.ErrorIs(t, ranks[1].err, ErrInterrupted)
-	require.Equal(t, int64(4), ranks[1].done.Steps)
+	require.Equal(t, int64(5), ranks[1].done.Steps, "it was said in the fifth")
 }
 
 // TestRanksThatDiffer are found before anything is computed, and named by all.

@@ -17,11 +17,11 @@ import (
 // run takes steps until the last, an error, or the end of the context of any rank.
 func (l *loop) run(ctx context.Context) error {
 	for l.step < l.Steps {
-		if stop, err := l.ranks.any(ctx, ctx.Err() != nil || l.nobody != nil); stop || err != nil {
+		if stop, err := l.stops(ctx); stop || err != nil {
 			l.broken = err != nil
 			return l.stopped(err)
 		}
-		r, err := l.takeStep()
+		r, err := l.takeStep(ctx)
 		if err != nil {
 			l.broken = true
 			return fmt.Errorf("step %d: %w", l.step+1, err)
@@ -43,6 +43,17 @@ func (l *loop) run(ctx context.Context) error {
 	return l.nobody
 }
 
+// stops reports whether all ranks stop here. Several have said during the step before whether they want to, so that no step waits for what all
+// say: what makes one want to later is said in the next.
+func (l *loop) stops(ctx context.Context) (bool, error) {
+	if l.vote == nil || l.ranks.world() == 1 {
+		l.vote = l.ranks.ask(ctx, l.wantsEnd(ctx))
+	}
+	return l.vote.answer()
+}
+
+func (l *loop) wantsEnd(ctx context.Context) bool { return ctx.Err() != nil || l.nobody != nil }
+
 // stopped is why the run ends before the last step.
 func (l *loop) stopped(err error) error {
 	switch {
@@ -55,7 +66,7 @@ func (l *loop) stopped(err error) error {
 }
 
 // takeStep accumulates the step's micro-batches, updates the parameters, and measures.
-func (l *loop) takeStep() (r logs.Step, err error) {
+func (l *loop) takeStep(ctx context.Context) (r logs.Step, err error) {
 	step, batch := l.step+1, l.manifest.Train.Batch
 	begin := time.Now()
 	lr := l.schedule.LR(step)
@@ -73,6 +84,9 @@ func (l *loop) takeStep() (r logs.Step, err error) {
 		}
 	}
 	l.settle()
+	if step < l.Steps {
+		l.vote = l.ranks.ask(ctx, l.wantsEnd(ctx)) // late, for it is in the micro-batches that most of the time goes by
+	}
 	out, err := l.Program.Call("apply", nil, runtime.Scalars{"lr": lr, "step": float64(step)})
 	if err != nil {
 		return r, err

@@ -82,6 +82,7 @@ type loop struct {
 	began   time.Time
 	first   int64                   // steps taken before this process
 	step    int64                   // steps taken
+	vote    *vote                   // whether the run ends with the step at hand; nil before the first
 	broken  bool                    // the state is not that after a step: the next one went wrong
 	saved   int64                   // step of the newest checkpoint begun
 	copying *snapshot               // for it; nil once it is complete
