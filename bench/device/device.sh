@@ -182,7 +182,7 @@ part_gpt2-time64() { gpt2 time64 "$1" --parts time --batches 64 --rounds 1; }
 # Models that were compiled with less memory, without PyTorch.
 part_gpt2-lean() { gpt2 lean "$1" --parts time --batches 16 --rounds 1 --artifacts "$models/lean" --modes ""; }
 # Models that were compiled with as much memory as the goals leave, in turn with the usual ones.
-part_gpt2-roomy() { gpt2 roomy "$1" --parts time --batches 16,64 --precisions bf16,fp32,tf32 --rounds 2 --beside roomy --modes ""; }
+part_gpt2-roomy() { gpt2 roomy "$1" --parts time --batches 16,64 --precisions bf16 --rounds 2 --beside roomy --modes ""; }
 part_gpt2-numbers() { gpt2 numbers "$1" --parts gradients,train --batches 16; }
 part_gpt2-curves() {
     python3 "$root/bench/curves.py" --blurun "$blurun" --artifacts "$models" --json "$OUT/gpt2-curves.json" --plot "$OUT/gpt2-curves.png" --limit $(($1 - 15)) \
@@ -249,7 +249,7 @@ limit_of() {
     gpt2-time) echo 300 ;;
     gpt2-time64) echo 320 ;;
     gpt2-lean) echo 60 ;;
-    gpt2-roomy) echo 120 ;;
+    gpt2-roomy) echo 60 ;;
     gpt2-numbers) echo 300 ;;
     gpt2-curves) echo 220 ;;
     train-models) echo 180 ;;
