@@ -77,12 +77,12 @@ func (g Gemm) checkWGMMA(d Device, fail func(string, ...any) error) error {
 		return fail("wgmma reads tf32 K-major only: transpose the operand first")
 	case g.BK*size != rowBytes:
 		return fail("a stage is %d bytes deep, must be %d", g.BK*size, rowBytes)
-	case g.Consumers < 1 || g.Consumers > 4:
-		return fail("%d consumer warpgroups; 1 to 4 fit a block", g.Consumers)
-	case g.Pingpong && g.Consumers%2 != 0:
-		return fail("two teams take turns: %d consumers have no halves", g.Consumers)
-	case g.BM < 64 || g.BM%(64*g.team()) != 0:
-		return fail("a consumer multiplies a multiple of 64 rows: BM = %d with %d consumers that share a tile", g.BM, g.team())
+	case g.Consumers < 1 || g.Consumers > 3:
+		return fail("%d consumer warpgroups; 1 to 3 fit a block", g.Consumers)
+	case g.Pingpong && g.Consumers != 2:
+		return fail("taking turns needs 2 consumers, not %d", g.Consumers)
+	case g.BM < 64 || g.BM%(64*g.sharing()) != 0:
+		return fail("a consumer multiplies a multiple of 64 rows: BM = %d with %d consumers that share a tile", g.BM, g.sharing())
 	case g.BM > 256:
 		return fail("BM = %d: a box of the copy engine has at most 256 rows", g.BM)
 	case g.BN%64 != 0 || g.BN < 64 || g.BN > 256:
@@ -96,7 +96,7 @@ func (g Gemm) checkWGMMA(d Device, fail func(string, ...any) error) error {
 	if planes > 1 {
 		per *= 2 // the products of a stage beside the sums
 	}
-	if limit := map[int]int{1: 200, 2: 200, 3: 96, 4: 64}[g.Consumers]; per > limit {
+	if limit := map[int]int{1: 200, 2: 200, 3: 96}[g.Consumers]; per > limit {
 		return fail("%d accumulators in each thread, %d fit", per, limit)
 	}
 	if n := g.planWGMMA().sharedBytes(); n > d.SharedPerBlock {

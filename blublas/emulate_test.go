@@ -604,13 +604,9 @@ func wgmmaTemplates() []Gemm {
 	wgmma(FP16x3, 64, 192, 2, 1, 1, true)
 	wgmma(FP16x3, 128, 192, 2, 2, 1, false)
 	wgmma(BF16x6, 128, 128, 2, 1, 1, false)
-	by(4, BF16, 128, 128, 3, 1, 1, true)
-	by(4, BF16, 128, 64, 2, 2, 1, true)
-	by(4, BF16, 128, 128, 3, 1, 2, true)
-	by(4, TF32, 128, 128, 3, 1, 1, true)
 	by(3, BF16, 192, 192, 2, 1, 1, false)
 	by(3, BF16, 192, 192, 2, 1, 2, false)
-	by(3, TF32, 192, 128, 2, 1, 1, false)
+	by(3, TF32, 192, 192, 2, 1, 1, false)
 	return all
 }
 

@@ -48,7 +48,7 @@ type Gemm struct {
 	BK           int          // depth of one stage
 	Stages       int          // of the shared-memory ring
 	Consumers    int          // warpgroups that multiply (WGMMA, SIMT)
-	Pingpong     bool         // consumers are two teams that take turns at whole tiles, so that one's epilogue runs beside the other's products
+	Pingpong     bool         // two consumers take turns at whole tiles, so that one's epilogue runs beside the other's products
 	Cluster      int          // blocks along M that share B by multicast (WGMMA)
 	SplitK       int          // parts of K, summed in fixed order by a second kernel
 	Epilogue     Epilogue

@@ -46,13 +46,9 @@ func templates() []Gemm {
 	}
 	beside := Standard(Options{Out: ir.BF16, GeluGrad: true, GeluBeside: true, SumColumns: true})
 	gelu := Options{Out: ir.BF16, Bias: true, Gelu: true, Keep: true}
-	add(wgmma(BF16, 64, 128, 128, 6, 1, 1, true).by(4), false, true, plain)
-	add(wgmma(BF16, 64, 128, 128, 5, 1, 1, true).by(4), false, true, beside)
-	add(wgmma(BF16, 64, 128, 128, 6, 1, 1, true).by(4), false, false, Standard(gelu))
-	add(wgmma(BF16, 64, 128, 128, 5, 1, 1, true).by(4), false, false, Standard(Options{Out: ir.F32, Bias: true, Residual: true}))
-	add(wgmma(TF32, 32, 128, 128, 5, 1, 1, true).by(4), false, false, Standard(Options{Out: ir.F32, GeluGrad: true, GeluBeside: true, SumColumns: true}))
+	add(wgmma(BF16, 64, 128, 128, 5, 1, 1, true), false, true, beside)
+	add(wgmma(BF16, 64, 128, 192, 4, 1, 1, true), false, false, Standard(gelu))
 	add(wgmma(BF16, 64, 192, 192, 4, 1, 2, false).by(3), true, true, Standard(Options{Out: ir.F32, Accumulate: true}))
-	add(wgmma(BF16, 64, 192, 128, 4, 1, 1, false).by(3), false, false, Standard(gelu))
 	add(wgmma(BF16x6, 64, 128, 128, 2, 1, 1, false), false, true, backward)
 	add(wgmma(TF32, 32, 128, 128, 6, 1, 1, true), false, false, full)
 	add(wgmma(TF32, 32, 128, 256, 4, 1, 2, false), false, false, Standard(Options{Out: ir.F32, Residual: true}))

@@ -30,14 +30,13 @@ type wgmma struct {
 	base                           *ir.Value // shared memory
 	warp, lane                     *ir.Value
 	consumer                       *ir.Value // this one's number
-	member                         *ir.Value // its number in its team; nil: it is a team by itself
 	rank                           *ir.Value // in the cluster; nil without one
 	first, stride                  *ir.Value // this cluster's first tile, and the distance to the next
 	end                            *ir.Value // the number of tiles, or 0
 	refuge                         *refuge   // nil: none
 }
 
-func (g Gemm) rowsPerConsumer() int { return g.BM / g.team() }
+func (g Gemm) rowsPerConsumer() int { return g.BM / g.sharing() }
 
 // plan lays out shared memory and counts tiles.
 func (g Gemm) planWGMMA() *wgmma {
@@ -58,7 +57,7 @@ func (w *wgmma) planEpilogue(stages, barriers int) {
 	if w.fragments, w.fetching = w.planOwnLayout(stages, barriers); w.fragments != nil {
 		w.barriers = w.fragments.end
 	} else {
-		staging := 4 * w.stagers() * w.staged().bytes()
+		staging := 4 * w.Consumers * w.staged().bytes()
 		w.staging = stages
 		if w.fetching = w.planFetching(w.sources(), w.staged().columns, stages, staging+barriers); w.fetching != nil {
 			w.staging = w.fetching.end
@@ -72,10 +71,14 @@ func (w *wgmma) planEpilogue(stages, barriers int) {
 }
 
 func (w *wgmma) sharedBytes() int {
-	if w.turnsAtStoring() {
-		return w.storing(2)
+	switch f := w.fetching; {
+	case f == nil:
+		return w.verdict() + 8
+	case w.Pingpong:
+		return f.turn(2)
+	default:
+		return f.turn(0)
 	}
-	return w.storing(0)
 }
 
 func (w *wgmma) full(stage int) int  { return w.barriers + 8*stage }
@@ -95,7 +98,7 @@ func (g Gemm) buildWGMMA(at *ir.Builder, d Device) *Kernel {
 	producer := w.b.Compare("lo", w.warp, w.b.I32(4))
 	w.b.If(producer, true, w.produce, func() {
 		w.consume()
-		if w.fragments != nil && !w.storesInTurn() {
+		if w.fragments != nil {
 			w.fragments.drain(w)
 		}
 		if w.refuge != nil {
@@ -234,9 +237,9 @@ func (w *wgmma) prologue(grid int) {
 
 // releases is how many warps must be done with a stage before it is filled again: those of this block, and of all blocks
 // of the cluster, since each block writes a part of B for all.
-func (w *wgmma) releases() int { return 4 * w.team() * w.Cluster }
+func (w *wgmma) releases() int { return 4 * w.sharing() * w.Cluster }
 
-// registers is what each thread of a producer and of a consumer has, where three or more warpgroups share the file; 0, 0
+// registers is what each thread of a producer and of a consumer has, where three or four warpgroups share the file; 0, 0
 // where they needn't. Together they have what they had when they started: a block gets no more.
 func (g Gemm) registers() (producer, consumer int) {
 	switch g.Consumers {
@@ -244,8 +247,6 @@ func (g Gemm) registers() (producer, consumer int) {
 		return 24, 240
 	case 3:
 		return 32, 160
-	case 4:
-		return 24, 112
 	}
 	return 0, 0
 }
@@ -377,15 +378,14 @@ func (w *wgmma) consume() {
 		w.takeTurns()
 		return
 	}
-	w.member = w.consumer
-	row := b.MulI(w.member, w.rowsPerConsumer())
+	row := b.MulI(w.consumer, w.rowsPerConsumer())
 	ring := []*ir.Value{b.I32(0), b.I32(0)}
 	if w.fetching != nil {
 		ring = append(ring, b.I32(0), b.I32(0))
 	}
 	b.For(w.first, w.end, w.stride, true, ring, func(number *ir.Value, ring []*ir.Value) []*ir.Value {
 		at := w.locate(number)
-		acc, stage, parity := w.multiply(at, row, ring[0], ring[1], func() {})
+		acc, stage, parity := w.multiply(at, row, ring[0], ring[1])
 		if w.fetching == nil {
 			w.storeTile(at, row, acc, nil)
 			return []*ir.Value{stage, parity}
@@ -396,14 +396,10 @@ func (w *wgmma) consume() {
 	})
 }
 
-// multiply contracts a tile: one accumulator for each 64 rows of this consumer. pass lets the other team multiply. Teams of several do so when
-// the last products have begun, so that the tensor cores go on without a pause; consumers that are a team by themselves when they are complete,
-// for that is what was measured.
-func (w *wgmma) multiply(at place, row, stage, parity *ir.Value, pass func()) (acc []*ir.Value, s, p *ir.Value) {
+// multiply contracts a tile: one accumulator for each 64 rows of this consumer.
+func (w *wgmma) multiply(at place, row, stage, parity *ir.Value) (acc []*ir.Value, s, p *ir.Value) {
 	if w.planes > 1 {
-		acc, s, p = w.multiplyPlanes(at, row, stage, parity)
-		pass()
-		return acc, s, p
+		return w.multiplyPlanes(at, row, stage, parity)
 	}
 	b := w.b
 	blocks := w.rowsPerConsumer() / 64
@@ -432,15 +428,8 @@ func (w *wgmma) multiply(at place, row, stage, parity *ir.Value, pass func()) (a
 		after, parity := w.next(stage, parity, 1)
 		return append([]*ir.Value{after, parity, stage}, acc...)
 	})
-	early := w.team() > 1
-	if early {
-		pass()
-	}
 	acc = b.Do(ptx.WGMMAWait, out[3:], "pending", 0).Results()
 	w.release(out[2], b.True())
-	if !early {
-		pass()
-	}
 	return acc, out[0], out[1]
 }
 

@@ -23,7 +23,7 @@ type fetching struct {
 	vectors  int    // bytes that vectors take
 	start    [2]int // where slots of matrices and of vectors are
 	end      int    // behind them
-	barriers int    // full[slots], empty[slots]
+	barriers int    // full[slots], empty[slots], turn[2]
 
 	maps []*ir.Value
 }
@@ -50,7 +50,7 @@ func (g Gemm) sources() []Read {
 // planFetching lays out slots from a place in shared memory on, as many as fit beside other bytes or as a tile reads; nil where
 // nothing is read, or it can't be brought.
 func (g Gemm) planFetching(reads []Read, columns, start, others int) *fetching {
-	f := &fetching{reads: reads, columns: columns, sharers: g.team(), steps: g.rowsPerConsumer() / 64 * (g.BN / columns)}
+	f := &fetching{reads: reads, columns: columns, sharers: g.sharing(), steps: g.rowsPerConsumer() / 64 * (g.BN / columns)}
 	for _, r := range f.reads {
 		if r.vector() {
 			f.offsets = append(f.offsets, f.vectors)
@@ -77,9 +77,9 @@ func (g Gemm) planFetching(reads []Read, columns, start, others int) *fetching {
 // boxes is how many boxes hold a slot's columns.
 func (f *fetching) boxes(r Read) int { return f.columns * r.Col / rowBytes }
 
-func (f *fetching) full() int   { return f.barriers }
-func (f *fetching) empty() int  { return f.barriers + 8*f.slots }
-func (f *fetching) behind() int { return f.barriers + 8*2*f.slots }
+func (f *fetching) full() int      { return f.barriers }
+func (f *fetching) empty() int     { return f.barriers + 8*f.slots }
+func (f *fetching) turn(c int) int { return f.barriers + 8*(2*f.slots+c) }
 
 // next is the slot, and the parity of its phase, n slots later.
 func (f *fetching) next(b *ptx.Builder, slot, parity *ir.Value, n int) (*ir.Value, *ir.Value) {
@@ -171,8 +171,8 @@ func (f *fetching) reader(w *wgmma, slot, parity *ir.Value) *reader {
 	b := w.b
 	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
 	mine := b.Add(b.AddI(w.base, f.start[0]), b.MulI(inGroup, 16*rowBytes))
-	if w.member != nil {
-		mine = b.Add(mine, b.MulI(w.member, f.share))
+	if f.sharers > 1 {
+		mine = b.Add(mine, b.MulI(w.consumer, f.share))
 	}
 	r := &reader{fetching: f, b: b, base: w.base, slot: slot, parity: parity, left: f.steps, filled: func() {}, mine: mine, lanes: map[int]*ir.Value{}}
 	r.laneRow, r.laneCol = w.lanePoint()

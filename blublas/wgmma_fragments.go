@@ -83,17 +83,17 @@ func (g Gemm) planFragments(start, sets int) *fragments {
 	if len(f.results) > 1 || e.Sums || g.rowsPerConsumer()/64*(g.BN/f.columns)%sets != 0 {
 		f.sets = 1 // room for more than one result, or for sums; or the next tile's first chunk would come to the same set as this one's last
 	}
-	f.sums = start + 4*g.stagers()*f.warp()
+	f.sums = start + 4*g.Consumers*f.warp()
 	f.end = f.sums
 	if e.Sums {
-		f.end += g.stagers() * g.rowsPerConsumer() / 64 * 4 * g.BN * 4
+		f.end += g.Consumers * g.rowsPerConsumer() / 64 * 4 * g.BN * 4
 	}
 	return f
 }
 
 // partsInFragments plans how parts of K are stored where what three consumers would stage takes the place of a stage.
 func (g Gemm) partsInFragments(start int) *fragments {
-	if g.Consumers < 3 || g.storesInTurn() || g.N%2 != 0 {
+	if g.Consumers < 3 || g.N%2 != 0 {
 		return nil
 	}
 	return &fragments{columns: rowBytes / 4, sets: 1, start: start, sums: start, end: start}
@@ -145,7 +145,7 @@ type chunk struct {
 func (f *fragments) store(w *wgmma, at place, row *ir.Value, acc []*ir.Value, near *reader) {
 	b := w.b
 	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
-	mine := b.Add(b.AddI(w.base, f.start), b.MulI(w.stagingWarp(), f.warp()))
+	mine := b.Add(b.AddI(w.base, f.start), b.MulI(b.AddI(w.warp, -4), f.warp()))
 	lanes, leader := w.lanes(), b.Compare("eq", w.lane, b.I32(0))
 	chunks := f.chunks(w, at, b.Add(b.Add(at.row, row), b.MulI(inGroup, 16)), acc)
 	sums := f.exchange(w, inGroup)
@@ -165,7 +165,7 @@ func (f *fragments) store(w *wgmma, at place, row *ir.Value, acc []*ir.Value, ne
 			fetch(i + 1)
 		}
 		boxes := b.AddI(mine, i%f.sets*len(f.results)*stagedBox)
-		if len(f.results) > 0 && (i >= f.sets || !w.storesInTurn()) { // teams that store in turn find all boxes free
+		if len(f.results) > 0 {
 			b.Do(ptx.TMAWait, nil, "pending", f.sets-1, "read", true)
 			b.Do(ptx.WarpSync, nil) // what was in these boxes has been stored
 		}

@@ -42,7 +42,7 @@ func (w *wgmma) storeTile(at place, row *ir.Value, acc []*ir.Value, near *reader
 func (w *wgmma) store(at place, row *ir.Value, acc []*ir.Value, near *reader) {
 	b := w.b
 	inGroup := b.Binary(ptx.And, w.warp, b.I32(3))
-	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(w.stagingWarp(), w.staged().bytes()))
+	mine := b.Add(b.AddI(w.base, w.staging), b.MulI(b.AddI(w.warp, -4), w.staged().bytes()))
 	laneRow, laneCol := w.lanePoint()
 	write, read := w.stagingWrites(mine), w.stagingReads(mine, laneRow, laneCol)
 	for m, v := range acc {

@@ -20,7 +20,7 @@ type exchange struct {
 func (f *fragments) exchange(w *wgmma, inGroup *ir.Value) *exchange {
 	b := w.b
 	s := &exchange{w: w, id: b.AddI(w.consumer, 1), thread: b.Add(b.MulI(inGroup, 32), w.lane), line: 4 * w.BN, param: -1}
-	start := b.Add(b.AddI(w.base, f.sums), b.MulI(w.stager(), w.rowsPerConsumer()/64*4*s.line))
+	start := b.Add(b.AddI(w.base, f.sums), b.MulI(w.consumer, w.rowsPerConsumer()/64*4*s.line))
 	// Of 64 columns lanes 4i to 4i+3 have 8i to 8i+7 in the end, two each; of 32 columns lanes 8i to 8i+7 have them, one each.
 	row, pair := b.DivI(w.lane, 4), b.Binary(ptx.And, w.lane, b.I32(3))
 	lane := b.Add(b.MulI(row, 32), b.MulI(pair, 8))
