@@ -39,6 +39,27 @@ func TestCandidates(t *testing.T) {
 	require.ErrorContains(t, Explain(g, H200), "the copy engine needs a multiple of 16")
 }
 
+// Weights' gradients of GPT-2 are the kernels that measured best on an H200 (bench/NOTES.md): for few tiles three consumers, in parts of K.
+func TestWeightGradients(t *testing.T) {
+	for _, tc := range []struct {
+		m, n int
+		want string
+	}{
+		{3072, 768, "wgmma bf16 tile=192x192x64 stages=4 warpgroups=3 split=2"}, {768, 3072, "wgmma bf16 tile=192x192x64 stages=4 warpgroups=3 split=2"},
+		{2304, 768, "wgmma bf16 tile=128x192x64 stages=4 warpgroups=2 turns split=7"}, {768, 768, "wgmma bf16 tile=128x256x64 stages=4 warpgroups=2 split=7"},
+		{50304, 768, "wgmma bf16 tile=128x192x64 stages=4 warpgroups=2 turns"},
+	} {
+		for _, accumulate := range []bool{false, true} {
+			g := Gemm{M: tc.m, N: tc.n, K: 16384, Precision: BF16, A: Operand{MNMajor: true, Pitch: tc.m}, B: Operand{MNMajor: true, Pitch: tc.n}, Epilogue: Standard(Options{Out: ir.F32, Accumulate: accumulate})}
+			all := Candidates(g, H200)
+			require.Equal(t, tc.want, all[0].Choice(), "%d x %d", tc.m, tc.n)
+			for _, c := range Measurable(g, H200) {
+				require.True(t, c.Consumers < 3 || c.SplitK > 1, c.Choice())
+			}
+		}
+	}
+}
+
 // What can be measured is more than what prediction chooses from, and its choices are found again by their text, whatever the parts of K.
 func TestFind(t *testing.T) {
 	for _, p := range []Precision{FP32Strict, FP16x3, TF32, BF16} {

@@ -61,25 +61,34 @@ func (m measured) gemm(t *testing.T) Gemm {
 	return g
 }
 
-// Of the kernels that were measured, the one that Cost would choose takes hardly longer than the best: 2% by the geometric
-// mean, in no case more than 20%.
-func TestCostChoosesWell(t *testing.T) {
-	raw, err := os.ReadFile("../bench/results/gemm-2026-11-29.json")
+// timesOf reads the times of a file of bench/gemm's results.
+func timesOf(t *testing.T, name string) (times []measured) {
+	raw, err := os.ReadFile("../bench/results/" + name + ".json")
 	require.NoError(t, err)
 	var file struct {
 		Runs []struct{ Results []measured }
 	}
 	require.NoError(t, json.Unmarshal(raw, &file))
-	type pair struct{ predicted, millis float64 }
-	cases := map[string][]pair{}
 	for _, run := range file.Runs {
 		for _, m := range run.Results {
-			if m.Kind != "time" {
-				continue
+			if m.Kind == "time" {
+				times = append(times, m)
 			}
+		}
+	}
+	return times
+}
+
+// Of the kernels that were measured, the one that Cost would choose takes hardly longer than the best: 2% by the geometric
+// mean, in no case more than 20%.
+func TestCostChoosesWell(t *testing.T) {
+	type pair struct{ predicted, millis float64 }
+	cases := map[string][]pair{}
+	for _, name := range []string{"gemm-2026-11-29", "gemm-rows-2026-11-30"} {
+		for _, m := range timesOf(t, name) {
 			if g := m.gemm(t); g.Cluster == 1 {
 				slices.Sort(m.Millis)
-				key := m.Case + " " + string(g.Precision)
+				key := m.Case + " " + string(g.Precision) + " " + name
 				cases[key] = append(cases[key], pair{g.Cost(H200).Seconds, m.Millis[len(m.Millis)/2]})
 			}
 		}
