@@ -105,3 +105,22 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// Which block of attention comes first is as it was measured on an H200 (bench/NOTES.md): gradients take turns, three warpgroups make long sequences of planes.
+func TestAttentionBlocks(t *testing.T) {
+	a := Attention{Batch: 1, Heads: 12, KeyHeads: 12, Queries: longQueries - 1, Keys: longQueries, Features: 64, Target: ptx.SM90A}
+	for _, p := range []Precision{FP16, FP16x3} {
+		a.Precision = p
+		short := a.Blocks(AttentionForward)
+		require.Equal(t, 2, short[0].Consumers)
+		long := a
+		long.Queries++
+		require.Equal(t, 3, long.Blocks(AttentionForward)[0].Consumers)
+		require.ElementsMatch(t, short, long.Blocks(AttentionForward))
+	}
+	a.Precision = BF16
+	for kernel := range AttentionGradKeys + 1 {
+		first := a.Blocks(kernel)[0]
+		require.True(t, first.Turns && first.Staged && first.Consumers == 2, first.Choice())
+	}
+}
