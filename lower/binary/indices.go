@@ -33,7 +33,8 @@ func indices(module *ir.Op) (map[string]map[string]int64, error) {
 	return found, nil
 }
 
-// indexed is the fewest things that something chooses among by a value's elements as they are; 0 where nothing does.
+// indexed is the fewest things that something chooses among by a value's elements, as they are or the others that they are chosen among (the
+// greater of two); 0 where nothing does.
 func indexed(v *ir.Value) (fewest int64) {
 	for u := range v.Uses() {
 		op, n := u.Owner(), int64(0)
@@ -45,7 +46,8 @@ func indexed(v *ir.Value) (fewest int64) {
 		case op.Is(blu.CrossEntropy), op.Is(blu.CrossEntropyGrad):
 			shape := op.Operand(0).Shape()
 			n = shape[len(shape)-1]
-		case op.Has(ir.View), op.Is(blu.Broadcast), op.Is(blu.Concat):
+		case op.Has(ir.View), op.Is(blu.Broadcast), op.Is(blu.Concat), op.Is(blu.Pad), op.Is(blu.Max), op.Is(blu.Min), op.Is(blu.Select) && u.Index() > 0,
+			op.Is(blu.Cast) && !ir.IsFloat(op.Result(0).Elem()):
 			n = indexed(op.Result(0))
 		}
 		if n > 0 && (fewest == 0 || n < fewest) {

@@ -33,10 +33,12 @@ type network struct {
 // groups of their own so that no call of others comes between.
 func (p *program) connect(ctx context.Context) (err error) {
 	n := &network{comms: map[string]*dtms.Communicator{}}
-	used := map[string]bool{}
-	for _, f := range p.manifest.Functions {
-		for _, c := range f.Collectives {
-			used[c.Group] = true
+	used := map[string]bool{} // by the program: what the manifest lists is for people
+	for _, f := range p.functions {
+		for _, s := range f.steps {
+			if s.begin != nil {
+				used[s.begin.spec.Group] = true
+			}
 		}
 	}
 	if len(used) == 0 {

@@ -186,13 +186,7 @@ func (p *program) decodeAll(text []byte) error {
 		}
 		f.ready, f.status = true, &pinned{}
 		p.functions[f.name] = f
-		info := artifact.Function{Name: f.name}
-		for _, s := range f.steps {
-			if s.begin != nil {
-				info.Collectives = append(info.Collectives, artifact.Collective{Group: s.begin.spec.Group})
-			}
-		}
-		p.manifest.Functions = append(p.manifest.Functions, info)
+		p.manifest.Functions = append(p.manifest.Functions, artifact.Function{Name: f.name}) // of collectives it says nothing: a device goes by its program
 	}
 	return nil
 }

@@ -96,9 +96,11 @@ func TestForgedRoles(t *testing.T) {
 func TestIndicesOfOneClass(t *testing.T) {
 	const source = `model one(K = 1, C = 8) {
   param rows: f32[3, C] = normal(std: 1.0)
+  param wides: f32[1, C] = normal(std: 1.0)
   param w: f32[K, C] = normal(std: 1.0)
-  fn loss(tokens: i32[B, S], labels: i32[B, S - 1], unused: i32[B]) -> (f32, f32) {
-    return cross_entropy(linear(rows[tokens[:, 1:S]], w), labels)
+  fn loss(tokens: i32[B, S], labels: i32[B, S - 1], wide: i32[B], unused: i32[B]) -> (f32, f32) {
+    let x = rows[tokens[:, 1:S]] + sum(wides[cast(maximum(wide, 0), i64)])
+    return cross_entropy(linear(x, w), labels)
   }
 }
 train one {
@@ -118,7 +120,7 @@ train one {
 			for _, v := range f.Inputs {
 				below[v.Name] = v.Below
 			}
-			require.Equal(t, map[string]int64{"tokens": 3, "labels": 1, "unused": 0}, below, "%s of %s", name, target)
+			require.Equal(t, map[string]int64{"tokens": 3, "labels": 1, "wide": 1, "unused": 0}, below, "%s of %s", name, target)
 		}
 		p, err := device.Open(r.Artifact, target, runtime.Options{})
 		require.NoError(t, err)
