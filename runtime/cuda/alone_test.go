@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/dialects"
+	"blutrain/dialects/exec"
 	"blutrain/ir"
 	"blutrain/runtime"
 )
@@ -161,6 +162,24 @@ func TestAlone(t *testing.T) {
 	require.NoError(t, a.Close())
 	require.Empty(t, g.spaces)
 	require.Empty(t, g.graphs)
+
+	// A candidate that works in more memory than the program's kernels has it while it is measured; the program hasn't.
+	add("roomy", 2, row, row)
+	p.kernels["roomy"].scratch, p.kernels["roomy"].params = 4096, []exec.Param{{Ref: 0}, {Ref: 1}, {Ref: -1, Offset: 1024}}
+	require.Zero(t, p.functions["f"].room())
+	for _, spare := range []int64{0, 4096} {
+		p.spare, p.workspace = spare, 1<<20
+		a, err = p.Alone([]string{"first", "roomy"}, nil, 7)
+		require.NoError(t, err)
+		at := a.(*alone).steps[1].params[0][2].(Pointer)
+		if spare == 0 {
+			require.Len(t, g.at(uint64(at)), 3072)
+		} else {
+			require.Equal(t, Pointer(1<<20+1024), at)
+		}
+		require.NoError(t, a.Close())
+		require.Empty(t, g.spaces)
+	}
 
 	for _, bad := range []struct {
 		kernels []string

@@ -207,7 +207,6 @@ func (p *program) loadProgram(module *ir.Op) error {
 				return err
 			}
 			p.kernels[k.name] = k
-			p.spare = max(p.spare, k.workspace*int64(k.blocks), k.scratch)
 		case op.Is(exec.Func):
 			arena = max(arena, op.Attrs().IntOr("arena", 0))
 		}
@@ -219,9 +218,6 @@ func (p *program) loadProgram(module *ir.Op) error {
 	if p.arena, err = p.alloc(arena, "the arena"); err != nil {
 		return err
 	}
-	if p.workspace, err = p.alloc(p.spare, "workspace of kernels"); err != nil {
-		return err
-	}
 	for op := range module.Body().Ops() {
 		if !op.Is(exec.Func) {
 			continue
@@ -231,7 +227,11 @@ func (p *program) loadProgram(module *ir.Op) error {
 			return fmt.Errorf("function %s: %w", ir.SymName(op), err)
 		}
 		p.functions[f.name] = f
+		p.spare = max(p.spare, f.room()) // not of candidates, which no function launches
 		records = max(records, len(f.records))
+	}
+	if p.workspace, err = p.alloc(p.spare, "workspace of kernels"); err != nil {
+		return err
 	}
 	p.errors, err = p.alloc(int64(8*records), "error records")
 	return err

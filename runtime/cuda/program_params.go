@@ -46,7 +46,7 @@ func (f *function) paramsOf(s *step, k *kernel) (params []any, err error) {
 		params = append(params, f.p.errors+Pointer(8*s.record))
 	}
 	if k.hasWorkspace {
-		params = append(params, f.p.workspace)
+		params = append(params, f.workspace())
 	}
 	return params, nil
 }
@@ -56,7 +56,7 @@ func (f *function) param(s *step, p exec.Param) (any, error) {
 	if p.Value != nil {
 		return *p.Value, nil
 	}
-	at := f.p.workspace
+	at := f.workspace()
 	if p.Ref >= 0 {
 		at = f.address(s.refs[p.Ref])
 	}
@@ -87,4 +87,22 @@ func (f *function) table(s *step) (Pointer, error) {
 		return 0, err
 	}
 	return at, f.p.ctx.Upload(at, list)
+}
+
+// room is how many bytes the kernels of a function work in, one after the other.
+func (f *function) room() (bytes int64) {
+	for _, s := range f.steps {
+		for k := s.kernel; k != nil; k = k.then {
+			bytes = max(bytes, k.workspace*int64(k.blocks), k.scratch)
+		}
+	}
+	return bytes
+}
+
+// workspace is where they do: in the program's, or where they need more in their own.
+func (f *function) workspace() Pointer {
+	if f.spare != 0 {
+		return f.spare
+	}
+	return f.p.workspace
 }
