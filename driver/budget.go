@@ -136,6 +136,7 @@ func (c *compilation) search(i int, above, usual attempt) (attempt, error) {
 func (c *compilation) attempt(i int, limit int64) (a attempt, err error) {
 	try := *c
 	try.estimate, try.DumpDir, try.Record = limit, "", nil
+	try.Candidates = 0 // they have memory of their own while they are measured
 	try.Passes = passes.Config{Shuffle: c.Passes.Shuffle, Seed: c.Passes.Seed}
 	try.result = &Result{Ctx: c.result.Ctx, Module: c.result.Module.Clone(c.result.Ctx, map[*ir.Value]*ir.Value{})}
 	a.limit = limit

@@ -115,3 +115,16 @@ func TestLeastBudget(t *testing.T) {
 		}
 	}
 }
+
+// Candidates, which have memory of their own while they are measured, take nothing of a budget.
+func TestBudgetWithCandidates(t *testing.T) {
+	src, err := os.ReadFile("../examples/gpt2.blu")
+	require.NoError(t, err)
+	least := func(candidates int) string {
+		_, err := driver.Compile("gpt2.blu", src, driver.Options{Target: "cuda", Precision: "bf16", Budget: 1 << 20, Candidates: candidates,
+			Set: map[string]float64{"L": 1, "H": 2, "C": 128, "V": 2000, "T": 128, "B": 4, "S": 128}})
+		require.ErrorContains(t, err, "does not fit a memory budget of 1.00 MiB")
+		return err.Error()
+	}
+	require.Equal(t, least(0), least(32))
+}
