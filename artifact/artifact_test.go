@@ -186,6 +186,7 @@ func TestRefusesForgedArchives(t *testing.T) {
 		{"copies of something else", with(manifest(func(m *Manifest) { m.Functions[4].Inputs = m.Functions[1].Inputs }), ok...), "no function refresh"},
 		{"no plan for copies", with(manifest(func(m *Manifest) { m.Memory.Copies = 0 }), ok...), "gives 0 bytes to copy"},
 		{"indices below nothing", with(manifest(func(m *Manifest) { m.Functions[1].Inputs[0].Below = -1 }), ok...), `input "tokens": i32 below -1 are no indices`},
+		{"indices that their type can't say", with(manifest(func(m *Manifest) { m.Functions[1].Inputs[0].Below = 1<<31 + 1 }), ok...), `input "tokens": i32 below 2147483649 are no indices`},
 		{"numbers as indices", with(manifest(func(m *Manifest) { m.Functions[2].Scalars[0].Below = 2 }), ok...), `scalar "lr": f32 below 2`},
 		{"a last function of ranks that add up each time", with(manifest(func(m *Manifest) { m.Functions[4].Name = AccumulateLast; m.States = m.States[:4] }), ok...), "and no mesh whose ranks add up gradients once a step"},
 		{"a last function of one rank", with(manifest(func(m *Manifest) {

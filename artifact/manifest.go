@@ -321,7 +321,7 @@ func (v Value) check(what string, names map[string]bool) error {
 	if _, err := formats.ByteSize(v.DType, v.Shape); err != nil {
 		return fmt.Errorf("%s %q: %w", what, v.Name, err)
 	}
-	if v.Below < 0 || v.Below > 0 && (what != "input" || v.DType.IsFloat() || v.DType == formats.Bool) {
+	if v.Below < 0 || v.Below > 0 && (what != "input" || v.DType.IsFloat() || v.DType == formats.Bool || v.Below-1 > math.MaxInt64>>(64-8*v.DType.Size())) {
 		return fmt.Errorf("%s %q: %s below %d are no indices", what, v.Name, v.DType, v.Below)
 	}
 	return nil

@@ -1,10 +1,12 @@
 // Package declared holds an artifact's manifest to the program that it is about: the states that the program's text declares are those that the
-// manifest lists, for the same purposes. Devices ask it before they load a program, for what the runtime does with states (saves them,
-// makes copies of parameters anew, compares) goes by the manifest. It knows declarations, and nothing of what functions do.
+// manifest lists, for the same purposes, and functions take and give what it says. Devices ask it before they load a program, for what the runtime
+// does with states (saves them, makes copies of parameters anew, compares) and makes to call functions with goes by the manifest. It knows
+// declarations, and nothing of what functions do.
 package declared
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"blutrain/artifact"
@@ -18,6 +20,11 @@ import (
 func Check(m *artifact.Manifest, program *ir.Op) error {
 	found := map[string]bool{}
 	for op := range program.Body().Ops() {
+		if list, ok := op.Attr("mem.interface").(*ir.ArrayAttr); ok && op.Is(exec.Func) {
+			if err := checkInterface(m, op, list); err != nil {
+				return err
+			}
+		}
 		if !op.Is(exec.State) && !op.Is(blu.Param) && !op.Is(blu.State) {
 			continue
 		}
@@ -39,6 +46,55 @@ func Check(m *artifact.Manifest, program *ir.Op) error {
 	return nil
 }
 
+// checkInterface says where a function takes or gives something else than the manifest says.
+func checkInterface(m *artifact.Manifest, op *ir.Op, list *ir.ArrayAttr) error {
+	name := ir.SymName(op)
+	f, ok := m.Function(name)
+	if !ok {
+		return op.Errorf("the program has a function @%s, and the manifest none", name)
+	}
+	var is, says []string
+	for _, e := range list.Elems {
+		d, ok := e.(*ir.DictAttr)
+		if !ok {
+			return op.Errorf("mem.interface: %s is no dictionary", e)
+		}
+		if a := ir.Attrs(d.Entries); a.Str("space") != "state" {
+			elem, shape := stored(a)
+			is = append(is, taken(a.Str("space"), a.Str("name"), elem, shape))
+		}
+	}
+	for space, values := range map[string][]artifact.Value{"input": f.Inputs, "output": f.Outputs, "scalar": f.Scalars} {
+		for _, v := range values {
+			says = append(says, taken(space, v.Name, v.DType.String(), v.Shape))
+		}
+	}
+	slices.Sort(is)
+	slices.Sort(says)
+	if !slices.Equal(is, says) {
+		return op.Errorf("the function @%s has %s, the manifest says %s", name, strings.Join(is, ", "), strings.Join(says, ", "))
+	}
+	return nil
+}
+
+// taken is what a function takes or gives, in words.
+func taken(space, name, elem string, shape []int64) string {
+	return fmt.Sprintf("%s %s %s%v", space, name, elem, append([]int64{}, shape...))
+}
+
+// stored is the element type, in a manifest's words, and the shape of what has a type attribute.
+func stored(a ir.Attrs) (elem string, shape []int64) {
+	t, ok := a.Get("type").(*ir.TypeAttr)
+	if !ok {
+		return "?", nil
+	}
+	shape, _ = ir.Shape(t.Type)
+	if elem = ir.Elem(t.Type).String(); elem == "i1" {
+		elem = formats.Bool.String()
+	}
+	return elem, shape
+}
+
 // declaration is what a program says of a state, in the words of listing.
 func declaration(op *ir.Op) string {
 	a := op.Attrs()
@@ -46,14 +102,7 @@ func declaration(op *ir.Op) string {
 	if op.Is(blu.Param) {
 		role, persist = string(artifact.Param), true
 	}
-	elem, shape := "?", []int64(nil)
-	if t, ok := a.Get("type").(*ir.TypeAttr); ok {
-		shape, _ = ir.Shape(t.Type)
-		elem = ir.Elem(t.Type).String()
-	}
-	if elem == "i1" {
-		elem = formats.Bool.String()
-	}
+	elem, shape := stored(a)
 	text := words(role, a.Sym("of"), elem, shape, persist)
 	if d, ok := op.Attr("shard").(*ir.DictAttr); ok {
 		s := ir.Attrs(d.Entries)

@@ -65,3 +65,34 @@ func TestCheck(t *testing.T) {
 	}
 	require.ErrorContains(t, check(t, manifest(), strings.Replace(program, `role = "copy"`, `role = "boss"`, 1)), "declares @bf16/w as boss")
 }
+
+const called = `builtin.module @m {
+  exec.func @f attributes {arena = 0 : i64, mem.interface = [{name = "tokens", space = "input", type = memref<2x8xi32>}, {name = "lr", space = "scalar", type = memref<f32>}, {name = "loss", space = "output", type = memref<f32>}]} {
+  }
+}
+`
+
+func TestCheckFunctions(t *testing.T) {
+	calls := func() *artifact.Manifest {
+		value := func(name string, d formats.DType, shape ...int64) artifact.Value {
+			return artifact.Value{Name: name, DType: d, Shape: append([]int64{}, shape...)}
+		}
+		return &artifact.Manifest{Functions: []artifact.Function{{Name: "f", Inputs: []artifact.Value{value("tokens", formats.I32, 2, 8)},
+			Outputs: []artifact.Value{value("loss", formats.F32)}, Scalars: []artifact.Value{value("lr", formats.F32)}}}}
+	}
+	require.NoError(t, check(t, calls(), called))
+	for _, c := range []struct {
+		want   string
+		change func(f *artifact.Function)
+	}{
+		{"has input tokens i32[2 8], output loss f32[], scalar lr f32[], the manifest says input tokens i32[2147483647 8], output loss f32[], scalar lr f32[]",
+			func(f *artifact.Function) { f.Inputs[0].Shape[0] = 2147483647 }},
+		{"the manifest says input tokens i64[2 8]", func(f *artifact.Function) { f.Inputs[0].DType = formats.I64 }},
+		{"the manifest says input tokens i32[2 8], scalar lr f32[]", func(f *artifact.Function) { f.Outputs = nil }},
+		{"the program has a function @f, and the manifest none", func(f *artifact.Function) { f.Name = "g" }},
+	} {
+		m := calls()
+		c.change(&m.Functions[0])
+		require.ErrorContains(t, check(t, m, called), c.want)
+	}
+}
