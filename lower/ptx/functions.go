@@ -85,7 +85,7 @@ func (l *lowering) function(op *ir.Op) (scalarFunc, error) {
 	return l.wideFunction(op, name, elem)
 }
 
-// quick is a function of float32 by the special units' exponentials; nil where there is none.
+// quick is a function of float32 in float32, by the special units' exponentials or by polynomials; nil where there is none.
 func (l *lowering) quick(op *ir.Op, name string) scalarFunc {
 	one := func(f func(x *ir.Value) *ir.Value) scalarFunc {
 		return func(xs []*ir.Value) (*ir.Value, error) { return f(xs[0]), nil }
@@ -107,6 +107,18 @@ func (l *lowering) quick(op *ir.Op, name string) scalarFunc {
 		return one(func(x *ir.Value) *ir.Value { return l.b.Mul(x, l.sigmoid(l.geluArgument(x))) })
 	case name == "gelu_grad" && byTanh:
 		return two(l.geluGrad)
+	case name == "gelu":
+		return one(l.geluErf)
+	case name == "gelu_grad":
+		return two(l.geluErfGrad)
+	case name == "erf":
+		return one(l.erf)
+	case name == "tanh":
+		return one(l.tanh)
+	case name == "sin":
+		return one(func(x *ir.Value) *ir.Value { return l.circular32(x, 3) })
+	case name == "cos":
+		return one(func(x *ir.Value) *ir.Value { return l.circular32(x, 0) })
 	}
 	return nil
 }

@@ -94,10 +94,15 @@ func (l *lowering) log64(x *ir.Value) *ir.Value {
 
 // circular is cos(x + shift*pi/2).
 func (l *lowering) circular(x *ir.Value, shift int64) *ir.Value {
+	return l.quarter(l.reduced(x, shift))
+}
+
+// reduced is r, |r| at most pi/4, and q, of which the low bits count, such that x + shift*pi/2 is as good as r + q*pi/2.
+func (l *lowering) reduced(x *ir.Value, shift int64) (r, q *ir.Value) {
 	n, bits := l.nearest(l.b.Mul(x, l.f64(2/math.Pi)))
 	const high = 0x1.921fb544p0 // pi/2 in 33 bits
-	r := l.b.FMA(n, l.f64(-(math.Pi/2 - high)), l.b.FMA(n, l.f64(-high), x))
-	return l.quarter(r, l.b.Add(bits, l.i64(shift)))
+	r = l.b.FMA(n, l.f64(-(math.Pi/2 - high)), l.b.FMA(n, l.f64(-high), x))
+	return r, l.b.Add(bits, l.i64(shift))
 }
 
 // quarter is cos(r + q*pi/2), |r| at most pi/4, q in the low bits.
@@ -110,7 +115,12 @@ func (l *lowering) quarter(r, q *ir.Value) *ir.Value {
 		s[i] = -s[i-1] / float64(2*i*(2*i+1))
 	}
 	z := b.Mul(r, r)
-	cos, sin := l.polynomial(z, c[:]...), b.Mul(r, l.polynomial(z, s[:]...))
+	return l.turned(q, l.polynomial(z, c[:]...), b.Mul(r, l.polynomial(z, s[:]...)))
+}
+
+// turned is the cosine of what is q quarters of a turn beyond what cos and sin are of.
+func (l *lowering) turned(q, cos, sin *ir.Value) *ir.Value {
+	b := l.b
 	odd := b.Compare("ne", b.And(q, l.i64(1)), l.i64(0))
 	y := b.Select(odd, sin, cos)
 	negative := b.Compare("ne", b.And(b.Add(q, l.i64(1)), l.i64(2)), l.i64(0))
