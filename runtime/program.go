@@ -43,8 +43,8 @@ type Program interface {
 // Options of opening an artifact.
 type Options struct {
 	Threads int  // workers of the CPU device; 0: GOMAXPROCS
-	Poison  bool // fill the arena and outputs with NaN bits before each call, to find reads of what was never written
-	Guard   bool // put each piece of memory between pages that may not be touched, so that an access beyond it is a fault
+	Poison  bool // fill the arena, outputs and what kernels work in with NaN bits before each call, to find reads of what was never written
+	Guard   bool // find what touches memory beyond a piece of it, by the kernel's name: pages that may not be touched around each, or bytes behind it that are looked at after each launch
 
 	Helpers Helpers // other processes that make machine code beside this one, for devices that have to
 

@@ -11,7 +11,7 @@ import (
 type inspectCmd struct {
 	File    string `arg:"" help:"An artifact (.blx)."`
 	Memory  bool   `help:"Print what memory is for, and who holds what of the arena when it is fullest."`
-	Kernels bool   `help:"Print the kernels, their launches and work."`
+	Kernels bool   `help:"Print the kernels, a line each. launches: of all functions, each called once; in: how many of them in which function (accumulate 4: four in a call of accumulate); steps: kernels that a launch runs one after the other; us, GFLOP, bytes each: of a launch, its time as predicted, bytes read and written; grid: points that workers share on the CPU."`
 	Params  bool   `help:"Print the parameters and how they start."`
 	Mesh    bool   `help:"Print what ranks communicate: each call, how much of the work it goes on behind, what a step sends."`
 }

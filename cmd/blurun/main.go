@@ -42,6 +42,19 @@ type cli struct {
 type deviceFlags struct {
 	Device  string `placeholder:"NAME" help:"Device to run on: cpu, cuda, cuda:N (the GPU of a number, see 'blurun devices') or ref, as the model was compiled for. Default: that one, and of GPUs the first."`
 	Threads int    `placeholder:"N" help:"Workers of the CPU device. Default: one a core."`
+
+	DebugMemory bool `help:"Find what touches memory that it shouldn't, slowly: run kernel by kernel, with NaN in what a call hasn't written and guards around each piece of memory, so that an error names the kernel and its line. For cpu and cuda."`
+}
+
+// openOn opens a model there, with what options say beside the flags.
+func (e *env) openOn(a *artifact.Artifact, d deviceFlags, o runtime.Options) (runtime.Program, error) {
+	if d.DebugMemory {
+		if a.Manifest.Target == "ref" {
+			return nil, errors.New("the reference has no memory of its own that kernels could touch: --debug-memory is for the devices cpu and cuda")
+		}
+		o.Poison, o.Guard = true, true
+	}
+	return e.openDevice(a, d.Device, o)
 }
 
 // env is what commands see of the world.
@@ -80,7 +93,7 @@ func (e *env) open(path string, d deviceFlags) (*artifact.Artifact, runtime.Prog
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := e.openDevice(a, d.Device, runtime.Options{Threads: d.Threads, Helpers: e.helpers(1), Apart: true})
+	p, err := e.openOn(a, d, runtime.Options{Threads: d.Threads, Helpers: e.helpers(1), Apart: true})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -374,7 +374,7 @@ func TestErrors(t *testing.T) {
 		{2, "training does not minimize logits", []string{"exec", model, "--fn", "logits", "--in", tokens, "--grad"}},
 		{2, "larger than", []string{"exec", model, "--fn", "logits", "--in", tokens, "--seed", fmt.Sprint(uint64(1) << 60)}},
 		{1, "bad.blx: not an artifact", []string{"train", w.path("bad.blx"), "--data", data}},
-		{1, `runs on device "ref", not on "cpu"`, []string{"train", model, "--data", data, "--device", "cpu"}},
+		{1, `the artifact was compiled for ref and doesn't run on device cpu`, []string{"train", model, "--data", data, "--device", "cpu"}},
 		{1, `there is no device "tpu": there are cpu, ref (the reference), cuda`, []string{"train", model, "--data", data, "--device", "tpu"}},
 		{1, "none*.bin: no such file", []string{"train", model, "--data", w.path("none*.bin")}},
 		{1, "small.bin: its 5 tokens hold no window of 8 tokens", []string{"train", model, "--data", w.path("small.bin")}},

@@ -140,7 +140,8 @@ func (j *job) open(e *env, path string, d deviceFlags) (*artifact.Artifact, runt
 	if err := j.arrange(e.ctx, path, a); err != nil {
 		return nil, nil, err
 	}
-	p, err := e.openDevice(a, j.device(a, d.Device), runtime.Options{Threads: j.threads(d.Threads), Helpers: e.helpers(j.localSize), Mesh: j.mesh})
+	d.Device = j.device(a, d.Device)
+	p, err := e.openOn(a, d, runtime.Options{Threads: j.threads(d.Threads), Helpers: e.helpers(j.localSize), Mesh: j.mesh})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}

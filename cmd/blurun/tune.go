@@ -26,6 +26,9 @@ type tuneCmd struct {
 
 // Run implements the command.
 func (c *tuneCmd) Run(e *env) (err error) {
+	if c.DebugMemory {
+		return usagef("--debug-memory: kernels are timed as they run in training, without guards")
+	}
 	if c.Rounds < 1 || !(c.Least >= 0 && c.Least <= 1) {
 		return usagef("--rounds must be at least 1, --least from 0 to 1")
 	}

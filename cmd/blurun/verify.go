@@ -64,7 +64,7 @@ func (c *verifyCmd) Run(e *env) (err error) {
 
 // kernels compares every kernel with its reference, on what it reads in a step of training. What nobody wrote is poisoned.
 func (c *verifyCmd) kernels(e *env, a *artifact.Artifact) (err error) {
-	p, err := e.openDevice(a, c.Device, runtime.Options{Threads: c.Threads, Helpers: e.helpers(1), Poison: true})
+	p, err := e.openOn(a, c.deviceFlags, runtime.Options{Threads: c.Threads, Helpers: e.helpers(1), Poison: true})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
@@ -191,7 +191,7 @@ func (c *verifyCmd) verdict(e *env, format string, args ...any) error {
 
 // functions compares whole functions.
 func (c *verifyCmd) functions(e *env, a *artifact.Artifact) (err error) {
-	p, err := e.openDevice(a, c.Device, runtime.Options{Threads: c.Threads, Helpers: e.helpers(1)})
+	p, err := e.openOn(a, c.deviceFlags, runtime.Options{Threads: c.Threads, Helpers: e.helpers(1)})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
@@ -220,7 +220,7 @@ func (c *verifyCmd) mesh(e *env, a *artifact.Artifact) error {
 		return fmt.Errorf("%s %w", c.Model, err)
 	}
 	j := &job{localSize: dp * m.CP}
-	rows, err := verify.Mesh(e.ctx, a, c.Device, dp, m.CP, runtime.Options{Threads: j.threads(c.Threads), Poison: true}, c.limit(a.Manifest.Precision), c.Seed)
+	rows, err := verify.Mesh(e.ctx, a, c.Device, dp, m.CP, runtime.Options{Threads: j.threads(c.Threads), Poison: true, Guard: c.DebugMemory}, c.limit(a.Manifest.Precision), c.Seed)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -131,9 +132,16 @@ type Error struct {
 func (e *Error) Error() string {
 	s := fmt.Sprintf("%s: %s (%s)", e.Doing, e.Name, e.Text)
 	if e.Log != "" {
-		s += "\n" + e.Log
+		s += ": " + strings.Join(strings.FieldsFunc(e.Log, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	}
 	return s
+}
+
+// byKernel reports whether an error is what a kernel did wrong while it ran. Every call says so from then on.
+func byKernel(err error) bool {
+	const illegalAddress, launchTimeout, assertion, firstFault, lastFault = 700, 702, 710, 714, 719 // illegal instructions and misaligned addresses are among the last
+	var e *Error
+	return errors.As(err, &e) && (e.Code == illegalAddress || e.Code == launchTimeout || e.Code == assertion || e.Code >= firstFault && e.Code <= lastFault)
 }
 
 // Is makes errors.Is compare codes.

@@ -155,7 +155,7 @@ func (p *program) load(module *ir.Op) (err error) {
 		if what == "" {
 			what = "other state"
 		}
-		if p.states[s.Name], err = p.alloc(s.Bytes(), what); err != nil {
+		if p.states[s.Name], err = p.alloc(s.Bytes(), what, "state "+s.Name); err != nil {
 			return err
 		}
 		if err := p.zero(p.states[s.Name], s.Bytes()); err != nil {
@@ -165,10 +165,10 @@ func (p *program) load(module *ir.Op) (err error) {
 	return p.loadProgram(module)
 }
 
-// alloc takes memory from the pool.
-func (p *program) alloc(bytes int64, holder string) (Pointer, error) {
+// alloc takes memory from the pool. Messages call all that one holder has by its name, and the piece by its own.
+func (p *program) alloc(bytes int64, holder, name string) (Pointer, error) {
 	if p.options.Guard {
-		return p.guarded(bytes, holder)
+		return p.guarded(bytes, holder, name)
 	}
 	return p.take(bytes, holder)
 }
@@ -179,11 +179,30 @@ func (p *program) take(bytes int64, holder string) (Pointer, error) {
 	if errors.As(err, &out) {
 		free, total, infoErr := p.ctx.MemoryInfo()
 		if infoErr == nil {
-			err = fmt.Errorf("GPU %d (%s), %d of %d MiB free: %w; a smaller batch (bluc compile --set B=...) or --recompute full needs less",
-				p.ctx.Device.Ordinal, p.ctx.Device.Name, free>>20, total>>20, err)
+			err = fmt.Errorf("GPU %d (%s), %d of %d MiB free: %w; %s", p.ctx.Device.Ordinal, p.ctx.Device.Name, free>>20, total>>20, err, p.lean(holder, free))
 		}
 	}
 	return Pointer(at), err
+}
+
+// What of a program's memory depends on the batch, as messages call it.
+const (
+	theArena   = "the arena"
+	workspaces = "workspace of kernels"
+	ports      = "inputs and outputs"
+)
+
+// lean says what helps where there is no memory for what a holder wants, so much of it being free.
+func (p *program) lean(holder string, free int64) string {
+	switch holder {
+	case theArena, workspaces, ports:
+		return fmt.Sprintf("bluc compile --memory-budget %dMiB, or a smaller batch (--set B=...), needs less", (free+p.pool.Mapped())>>20)
+	}
+	states := int64(0)
+	for _, s := range p.manifest.States {
+		states += s.Bytes()
+	}
+	return fmt.Sprintf("parameters, gradients and optimizer state alone are %d MiB, whatever the batch: a smaller model needs less, or bluc compile --mesh dp --zero 1 on several GPUs", states>>20)
 }
 
 // zero clears memory whose pieces are multiples of 256 bytes.
@@ -215,7 +234,7 @@ func (p *program) loadProgram(module *ir.Op) error {
 		return err
 	}
 	var err error
-	if p.arena, err = p.alloc(arena, "the arena"); err != nil {
+	if p.arena, err = p.alloc(arena, theArena, theArena); err != nil {
 		return err
 	}
 	for op := range module.Body().Ops() {
@@ -230,10 +249,10 @@ func (p *program) loadProgram(module *ir.Op) error {
 		p.spare = max(p.spare, f.room()) // not of candidates, which no function launches
 		records = max(records, len(f.records))
 	}
-	if p.workspace, err = p.alloc(p.spare, "workspace of kernels"); err != nil {
+	if p.workspace, err = p.alloc(p.spare, workspaces, workspaces); err != nil {
 		return err
 	}
-	p.errors, err = p.alloc(int64(8*records), "error records")
+	p.errors, err = p.alloc(int64(8*records), "error records", "error records")
 	return err
 }
 
@@ -267,7 +286,7 @@ func (p *program) Manifest() *artifact.Manifest { return p.manifest }
 // MemoryInUse is the bytes of device memory that are mapped.
 func (p *program) MemoryInUse() int64 { return p.pool.Mapped() }
 
-// Close gives everything back.
+// Close gives everything back. What a kernel did wrong was told when something waited for it, and is not told again by each call from then on.
 func (p *program) Close() error {
 	faults := []error{p.network.close(), p.copies.close()}
 	for _, f := range p.functions {
@@ -282,7 +301,7 @@ func (p *program) Close() error {
 	if p.pool != nil {
 		faults = append(faults, p.pool.Close())
 	}
-	return errors.Join(append(faults, p.ctx.Close())...)
+	return errors.Join(slices.DeleteFunc(append(faults, p.ctx.Close()), byKernel)...)
 }
 
 // ReadState copies a state to dst.

@@ -13,8 +13,11 @@ import (
 )
 
 // Call runs a function: copies of inputs, launches and copies of outputs are one graph, or several with collectives between them,
-// recorded the first time.
+// recorded the first time. With guards it is run launch by launch.
 func (p *program) Call(fn string, in map[string]runtime.Array, s runtime.Scalars) (map[string]runtime.Array, error) {
+	if p.options.Guard {
+		return p.aside(fn, in, s)
+	}
 	f, err := p.start(fn, in, s)
 	if err != nil {
 		return nil, err
@@ -25,7 +28,7 @@ func (p *program) Call(fn string, in map[string]runtime.Array, s runtime.Scalars
 		}
 	}
 	if err := f.run(); err != nil {
-		return nil, f.failed(err)
+		return nil, f.failed(unnamed(err))
 	}
 	return f.finish()
 }
@@ -86,7 +89,7 @@ func (f *function) prepare(info *artifact.Function) (err error) {
 	}{{mem.Input, info.Inputs}, {mem.Scalar, info.Scalars}, {mem.Output, info.Outputs}} {
 		for _, v := range g.values {
 			m := &memory{value: v}
-			if m.at, err = f.p.alloc(v.Bytes(), "inputs and outputs"); err != nil {
+			if m.at, err = f.p.alloc(v.Bytes(), ports, g.space+" "+v.Name); err != nil {
 				return err
 			}
 			if m.host, err = f.p.ctx.newPinned(v.Bytes()); err != nil {
@@ -130,6 +133,9 @@ func (f *function) before() error {
 	}
 	info, _ := f.p.manifest.Function(f.name)
 	if err := f.p.fill(f.p.arena, nanWord, info.Arena/4); err != nil {
+		return err
+	}
+	if err := f.p.fill(f.p.workspace, nanWord, f.p.spare/4); err != nil {
 		return err
 	}
 	for _, m := range f.outputs {
@@ -181,7 +187,7 @@ func (f *function) launch(i int) error {
 func (f *function) finish() (map[string]runtime.Array, error) {
 	// Collectives first: where a rank has died, the streams' work ends when waiting for them has ended it.
 	if err := errors.Join(f.land(), f.p.stream.Synchronize(), f.p.intact()); err != nil {
-		return nil, f.failed(err)
+		return nil, f.failed(unnamed(err))
 	}
 	for i, r := range f.records {
 		if bits := binary.LittleEndian.Uint64(f.status.bytes[8*i:]); bits != ^uint64(0) {

@@ -270,7 +270,7 @@ func (p *program) constant(op *ir.Op) (Pointer, int64, error) {
 		shape, _ := ir.Shape(a.Type)
 		raw = slices.Repeat(raw, int(ir.NumElements(shape)))
 	}
-	at, err := p.alloc(int64(len(raw)), "constants")
+	at, err := p.alloc(int64(len(raw)), "constants", "a constant")
 	if err != nil {
 		return 0, 0, err
 	}

@@ -82,7 +82,7 @@ func (f *function) table(s *step) (Pointer, error) {
 	for _, at := range s.refs {
 		list = binary.LittleEndian.AppendUint64(list, uint64(f.address(at)))
 	}
-	at, err := f.p.alloc(int64(len(list)), "tables of addresses")
+	at, err := f.p.alloc(int64(len(list)), "tables of addresses", "a table of addresses")
 	if err != nil {
 		return 0, err
 	}

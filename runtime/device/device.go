@@ -48,8 +48,8 @@ func wrongDevice(a *artifact.Artifact, has, device string) error {
 	if name, _, _ := strings.Cut(device, ":"); name != gpus && targets[device].open == nil {
 		return fmt.Errorf("there is no device %q: there are cpu, ref (the reference), cuda, and cuda:N for the GPU of a number ('blurun devices' lists them)", device)
 	}
-	return fmt.Errorf("the artifact was compiled for target %q and runs on device %q, not on %q: compile it with --target for that device",
-		a.Manifest.Target, has, device)
+	name, _, _ := strings.Cut(device, ":")
+	return fmt.Errorf("the artifact was compiled for %s and doesn't run on device %s: compile the model with --target %s", has, device, name)
 }
 
 // Open opens an artifact on a device; an empty name stands for the one the artifact was compiled for.

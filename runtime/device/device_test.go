@@ -12,11 +12,12 @@ import (
 // A device that an artifact isn't for, or that is none, is one clear line.
 func TestDeviceNames(t *testing.T) {
 	for _, c := range []struct{ target, device, want string }{
-		{"cpu", "cuda", `the artifact was compiled for target "cpu" and runs on device "cpu", not on "cuda": compile it with --target for that device`},
-		{"cuda", "cpu", `the artifact was compiled for target "cuda" and runs on device "cuda", not on "cpu": compile it with --target for that device`},
+		{"cpu", "cuda", `the artifact was compiled for cpu and doesn't run on device cuda: compile the model with --target cuda`},
+		{"cuda", "cpu", `the artifact was compiled for cuda and doesn't run on device cpu: compile the model with --target cpu`},
 		{"cuda", "cuda:x", `device "cuda:x": expected cuda, or cuda:N with the number of a GPU`},
 		{"cuda", "cuda:-1", `device "cuda:-1": expected cuda, or cuda:N with the number of a GPU`},
-		{"cpu", "ref", `the artifact was compiled for target "cpu" and runs on device "cpu", not on "ref": compile it with --target for that device`},
+		{"cpu", "ref", `the artifact was compiled for cpu and doesn't run on device ref: compile the model with --target ref`},
+		{"cpu", "cuda:1", `the artifact was compiled for cpu and doesn't run on device cuda:1: compile the model with --target cuda`},
 		{"cpu", "gpu", `there is no device "gpu": there are cpu, ref (the reference), cuda, and cuda:N for the GPU of a number ('blurun devices' lists them)`},
 		{"cuda", "tpu:0", `there is no device "tpu:0": there are cpu, ref (the reference), cuda, and cuda:N for the GPU of a number ('blurun devices' lists them)`},
 		{"cuda", "", "the artifact has no program.mlir"},

@@ -2,12 +2,14 @@ package host
 
 import (
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"blutrain/runtime"
 	"blutrain/runtime/collective"
+	"blutrain/runtime/host/prim"
 )
 
 // run executes the steps of a function. However it ends, no collective is under way then.
@@ -56,7 +58,7 @@ func (d *device) place(s *step, bound map[slotName][]byte) {
 }
 
 // step executes a step. A routine that refuses its operands by a panic, before it touches memory, ends the step as any
-// other error does.
+// other error does, and so does one that touches memory which may not be touched.
 func (d *device) step(s *step) (err error) {
 	switch {
 	case s.begin != nil:
@@ -64,16 +66,26 @@ func (d *device) step(s *step) (err error) {
 	case s.wait != nil:
 		_, err := d.flights.Land(s.wait.ID)
 		return err
-	case s.kernel == nil:
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%s: %v", s.name(), prim.Fault(v))
+		}
+	}()
+	if s.kernel == nil {
 		d.copy(s)
 		return nil
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("kernel %s: %v", s.kernel.name, v)
-		}
-	}()
 	return d.launch(s.kernel)
+}
+
+// name is what a step that moves or computes is called.
+func (s *step) name() string {
+	if s.kernel == nil {
+		return "a copy"
+	}
+	return "kernel " + s.kernel.name
 }
 
 // launch runs all grid points of a kernel.

@@ -3,6 +3,7 @@ package prim
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 )
 
@@ -119,13 +120,21 @@ func (p *Pool) runTask(id, task int) {
 	tasks := int64(p.tasks)
 	defer func() {
 		if v := recover(); v != nil {
-			p.failed.CompareAndSwap(nil, &panicked{fmt.Sprintf("task %d: %v", task, v)})
+			p.failed.CompareAndSwap(nil, &panicked{fmt.Sprintf("task %d: %v", task, Fault(v))})
 		}
 		if p.done.Add(1) == tasks {
 			p.caller.wake()
 		}
 	}()
 	p.f(id, task)
+}
+
+// Fault is what a recovered panic says, in plain words where it was an access to memory that may not be touched.
+func Fault(v any) any {
+	if _, ok := v.(interface{ Addr() uintptr }); ok {
+		return "it touches memory outside of what it was given"
+	}
+	return v
 }
 
 type worker struct {
@@ -135,6 +144,7 @@ type worker struct {
 }
 
 func (w *worker) loop() {
+	debug.SetPanicOnFault(true) // of a task that touches what it may not, which then fails as any other
 	p := w.pool
 	ready := func() bool { return p.left.Load() > 0 || p.closed.Load() }
 	for {
