@@ -15,7 +15,7 @@ build: ## compile bin/bluc and bin/blurun (the default)
 test: vet ## what to run before a commit: 10 minutes at most on 2 cores; tests whose tools aren't installed are skipped
 	$(GO) test -short -count=1 -timeout 10m ./...
 
-check: build vet tidy generated deadcode race ## all there is: what CI runs, 45 minutes at most on 2 cores; tools must be installed
+check: build vet tidy generated deadcode race ## all there is: what CI runs, 45 minutes at most on 2 cores; needs the tools that .ci/run installs (Debian packages; ptxas and others from PyPI, .ci/requirements.txt)
 	$(MAKE) fuzz FUZZTIME=15s
 	$(MAKE) alltests
 

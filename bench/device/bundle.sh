@@ -10,6 +10,11 @@ rm -rf "$stage"
 mkdir -p "$stage/bin" "$stage/models" "$stage/bench/cluster" "$out"
 export CGO_ENABLED=0 GOOS=linux GOARCH=amd64
 
+doing() {
+    echo "device-bundle: $*"
+}
+
+doing "building programs"
 for program in cmd/bluc cmd/blurun bench/gemm bench/attention bench/elementwise test/cluster/job test/cluster/join; do
     $GO build -trimpath -ldflags="-s -w" -o "$stage/bin/$(basename $program)" "./$program"
 done
@@ -68,9 +73,11 @@ cp -r "$stage/models" build/device.models
     cat "$stage/models/list" "$stage/models/list-train"
     grep -E -e '-(8|16) ' "$stage/models/list-larger" # other batches differ little
 } >build/device.models/all
+doing "compiling $(wc -l <build/device.models/all) models, to see that they do: minutes"
 sh bench/device/models.sh build/bluc examples build/device.models/all build/device.models 2 "$ARCH"
 rm -r build/device.models
 
+doing "preparing the standard library's text as tokens"
 # The standard library's own text, about two million tokens; of other files, what is held out.
 find "$($GO env GOROOT)/src/" -name '*.go' -size -60k ! -path '*/testdata/*' | sort >"$stage/files"
 awk 'NR % 8 == 0' "$stage/files" | head -n 700 | xargs build/blurun data prepare -o "$stage/models/tokens.bin" --tokenizer gpt2
@@ -88,6 +95,7 @@ cp bench/gpt2/*.py "$stage/bench/"
 cp bench/cluster/*.py "$stage/bench/cluster/"
 git describe --always --dirty --abbrev=12 >"$stage/commit" 2>/dev/null || echo unknown >"$stage/commit"
 echo "$ARCH" >"$stage/arch"
+doing "packing"
 tar -C "$stage" -czf "$out/bundle.tar.gz" .
 cp bench/device/device.sh "$out/device.sh"
 rm -rf "$stage"

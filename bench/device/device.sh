@@ -66,7 +66,13 @@ gpus=${DEVICE_GPUS:-$("$root/bin/blurun" devices 2>/dev/null | grep -c '^cuda')}
 for ptxas in "$(command -v ptxas)" /usr/local/cuda*/bin/ptxas "$(dirname "$(command -v python3)")"/../lib/python3*/site-packages/nvidia/*/bin/ptxas ""; do
     [ -x "$ptxas" ] && break
 done
-echo "assembler: ${ptxas:-that of the driver}"
+if [ -n "$ptxas" ]; then
+    echo "assembler: $ptxas"
+elif "$root/bin/blurun" devices 2>&1 | grep -q 'no NVIDIA driver'; then
+    echo "assembler: none, since there is neither ptxas nor an NVIDIA driver"
+else
+    echo "assembler: that of the driver"
+fi
 uses=0 # models that are for several parts
 for choice in "$@"; do
     case ${choice%%=*} in check | cluster* | gpt2-larger | train-models) ;; *) uses=1 ;; esac
@@ -101,6 +107,7 @@ part_check() { # programs start, scripts compile
     else
         echo "no PyTorch for $(command -v python3)" && failed=1
     fi
+    [ -n "$(command -v compute-sanitizer)" ] || { echo "no compute-sanitizer, of the CUDA toolkit, in PATH" && failed=1; }
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
     return $failed
 }
