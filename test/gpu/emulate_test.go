@@ -67,6 +67,8 @@ func TestModelKernelsAsPTX(t *testing.T) {
 		{"gpt2.blu", map[string]float64{"V": 320, "T": 64, "L": 1, "H": 2, "C": 64, "B": 1, "S": 64}},
 		{"llama.blu", map[string]float64{"V": 41, "L": 1, "H": 4, "K": 2, "C": 24, "F": 36, "B": 2, "S": 9}},
 		{"mlp.blu", map[string]float64{"V": 13, "W": 3, "E": 7, "M": 18, "B": 3, "S": 10}},
+		{"convnet.blu", small(t, "convnet.blu")},
+		{"vit.blu", small(t, "vit.blu")},
 	} {
 		for name, target := range map[string]kernels.Target{"whole": kernels.CUDA(), "tiny": tiny} {
 			if name == "tiny" && m.set["V"] > 100 || name == "whole" && m.set["V"] > 100 && testing.Short() {
@@ -92,6 +94,8 @@ func TestTemplatesAsPTX(t *testing.T) {
 		{"gpt2.blu", map[string]float64{"V": 37, "T": 12, "L": 1, "H": 2, "C": 20, "B": 2, "S": 11}},
 		{"llama.blu", map[string]float64{"V": 41, "L": 1, "H": 4, "K": 2, "C": 24, "F": 36, "B": 2, "S": 9}},
 		{"mlp.blu", map[string]float64{"V": 13, "W": 3, "E": 7, "M": 18, "B": 3, "S": 10}},
+		{"convnet.blu", small(t, "convnet.blu")},
+		{"vit.blu", small(t, "vit.blu")},
 		{"gpt2.blu", map[string]float64{"V": 200, "T": 80, "L": 1, "H": 2, "C": 144, "B": 2, "S": 80}},
 	} {
 		for _, precision := range []string{"fp32", "fp32-strict", "tf32", "bf16"} {

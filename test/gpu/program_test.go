@@ -30,14 +30,7 @@ import (
 // A step of training of every example, as compiled for GPUs, launch by launch in the emulator: gradients and parameters as
 // the reference computes them, and nothing is read that wasn't written.
 func TestProgramsInTheEmulator(t *testing.T) {
-	for _, m := range []struct {
-		file string
-		set  map[string]float64
-	}{
-		{"gpt2.blu", map[string]float64{"V": 37, "T": 12, "L": 1, "H": 2, "C": 32, "B": 2, "S": 11}},
-		{"llama.blu", map[string]float64{"V": 41, "L": 1, "H": 4, "K": 2, "C": 24, "F": 36, "B": 2, "S": 9}},
-		{"mlp.blu", map[string]float64{"V": 13, "W": 3, "E": 7, "M": 18, "B": 3, "S": 10}},
-	} {
+	for _, file := range examples(t) {
 		for _, p := range []struct {
 			precision, reference string
 			tolerance            float64 // of the norm of what differs, relative to that of what is right
@@ -47,13 +40,13 @@ func TestProgramsInTheEmulator(t *testing.T) {
 					if testing.Short() && (arch != ptx.SM90A || products == "auto") {
 						continue
 					}
-					t.Run(fmt.Sprint(m.file, " ", p.precision, " ", arch, " ", products), func(t *testing.T) {
+					t.Run(fmt.Sprint(file, " ", p.precision, " ", arch, " ", products), func(t *testing.T) {
 						t.Parallel()
-						src, err := os.ReadFile(filepath.Join("..", "..", "examples", m.file))
+						src, err := os.ReadFile(filepath.Join("..", "..", "examples", file))
 						require.NoError(t, err)
-						want, err := driver.Compile(m.file, src, driver.Options{Target: "ref", Precision: p.reference, Set: m.set})
+						want, err := driver.Compile(file, src, driver.Options{Target: "ref", Precision: p.reference, Set: small(t, file)})
 						require.NoError(t, err)
-						trainOnce(t, newDevice(t, m.file, src, driver.Options{Target: "cuda", Precision: p.precision, Arch: arch, Set: m.set}, products), want.Artifact, p.tolerance)
+						trainOnce(t, newDevice(t, file, src, driver.Options{Target: "cuda", Precision: p.precision, Arch: arch, Set: small(t, file)}, products), want.Artifact, p.tolerance)
 					})
 				}
 			}
@@ -140,7 +133,7 @@ func TestWrittenBesideGradients(t *testing.T) {
 	}
 }
 
-// trainOnce runs a step on both, from the same parameters and tokens.
+// trainOnce runs a step on both, from the same parameters and inputs: normal numbers, and indices of what they choose among.
 func trainOnce(t *testing.T, d *device, reference *artifact.Artifact, tolerance float64) {
 	p, err := ref.Open(reference, runtime.Options{})
 	require.NoError(t, err)
@@ -152,8 +145,16 @@ func trainOnce(t *testing.T, d *device, reference *artifact.Artifact, tolerance 
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, v := range info.Inputs {
 		a := runtime.Array{DType: v.DType, Shape: v.Shape}
+		below := 10
+		if v.Below > 0 {
+			below = int(v.Below)
+		}
 		for range ir.NumElements(v.Shape) {
-			a.Data = append(a.Data, ir.EncodeElement(nil, d.c.I32(), float64(r.IntN(10)))...)
+			x := float64(r.IntN(below))
+			if v.DType.IsFloat() {
+				x = r.NormFloat64()
+			}
+			a.Data = append(a.Data, ir.EncodeElement(nil, elementOf(d.c, v.DType), x)...)
 		}
 		in[v.Name] = a
 	}

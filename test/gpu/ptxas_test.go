@@ -31,8 +31,8 @@ const ptxasTable = "testdata/ptxas.txt"
 // spills as little as that.
 const spillLimit = 32
 
-// The kernels of every example, as they are and small, are assembled for every arch without errors or warnings, keep what
-// they work on in registers, and take as many as the golden table says. What was found of a text is kept for the next run,
+// The kernels of every example, as they are in every precision and small, are assembled for every arch without errors, warnings or
+// performance that the assembler says is lost, keep what they work on in registers, and take as many as the golden table says. What was found of a text is kept for the next run,
 // under a hash of it and of the assembler's version. Registers are those of the assembler that the table names; another
 // version is held to the rest.
 func TestAssembler(t *testing.T) {
@@ -42,18 +42,11 @@ func TestAssembler(t *testing.T) {
 	found := results{folder: filepath.Join(cacheFolder(t), "blutrain", "ptxas"), tool: tool, version: string(version), running: &singleflight.Group{}}
 	require.NoError(t, os.MkdirAll(found.folder, 0o777))
 	var cases []assembled
-	for _, e := range []struct {
-		file  string
-		small map[string]float64
-	}{
-		{"gpt2.blu", map[string]float64{"V": 97, "T": 32, "L": 2, "H": 2, "C": 32, "B": 2, "S": 24}},
-		{"llama.blu", map[string]float64{"V": 97, "L": 2, "H": 4, "K": 2, "C": 32, "F": 48, "B": 2, "S": 24}},
-		{"mlp.blu", map[string]float64{"V": 13, "W": 3, "E": 7, "M": 18, "B": 3, "S": 10}},
-	} {
+	for _, file := range examples(t) {
 		for _, arch := range ptx.Targets {
-			cases = append(cases, assembled{e.file, arch, "fp32", "small", e.small})
-			for _, precision := range []string{"fp32", "tf32", "bf16"} {
-				cases = append(cases, assembled{e.file, arch, precision, "full", nil})
+			cases = append(cases, assembled{file, arch, "fp32", "small", small(t, file)})
+			for _, precision := range []string{"fp32", "fp32-strict", "tf32", "bf16"} {
+				cases = append(cases, assembled{file, arch, precision, "full", nil})
 			}
 		}
 	}
@@ -152,9 +145,9 @@ var (
 	registers = regexp.MustCompile(`Used (\d+) registers`)
 )
 
-// of is "40 registers, 0 bytes spilled", and the assembler's warnings.
+// of is "40 registers, 0 bytes spilled", and the assembler's warnings, of lost performance too.
 func (r results) of(t *testing.T, arch string, k artifact.File) string {
-	sum := sha256.Sum256([]byte("registers " + r.version + arch + "\n" + string(k.Data)))
+	sum := sha256.Sum256([]byte("registers, losses " + r.version + arch + "\n" + string(k.Data)))
 	name := filepath.Join(r.folder, hex.EncodeToString(sum[:]))
 	said, _, _ := r.running.Do(name, func() (any, error) { return r.assemble(t, arch, k, name), nil })
 	require.NotNil(t, said, k.Name)
@@ -174,7 +167,7 @@ func (r results) assemble(t *testing.T, arch string, k artifact.File, name strin
 	require.NotNil(t, used, "%s", out)
 	said := fmt.Sprintf("%s registers, %s bytes spilled", used[1], spill[1])
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "warning") {
+		if strings.Contains(line, "warning") || strings.Contains(line, "Potential Performance Loss") { // products one after the other, say
 			said += "; " + strings.TrimSpace(line)
 		}
 	}
