@@ -80,6 +80,13 @@ func TestBudgetIsMet(t *testing.T) {
 // A budget that can't be met is refused with the least that can, which is met when it is asked for.
 func TestLeastBudget(t *testing.T) {
 	o := driver.Options{Target: "cuda", Precision: "bf16", Set: map[string]float64{"L": 3, "H": 2, "C": 128, "V": 512, "T": 128, "B": 4, "S": 128}, Budget: 1 << 20}
+	small := []driver.Options{
+		{Target: "cpu", Sharding: driver.Sharding{Mesh: "dp=2", Zero: 1}}, {Target: "cuda", Precision: "bf16"},
+		{Target: "cpu"}, {Target: "cuda", Precision: "bf16", Sharding: driver.Sharding{Mesh: "dp"}}, {Target: "cuda", Precision: "fp32"},
+	}
+	if testing.Short() {
+		o.Set["L"], small = 1, small[:2]
+	}
 	src, err := os.ReadFile("../examples/gpt2.blu")
 	require.NoError(t, err)
 	_, err = driver.Compile("gpt2.blu", src, o)
@@ -93,10 +100,7 @@ func TestLeastBudget(t *testing.T) {
 	require.LessOrEqual(t, plan(t, "gpt2", o).needs, o.Budget)
 
 	// Of a small model, whose estimates are far off, too.
-	for _, o := range []driver.Options{
-		{Target: "cpu"}, {Target: "cpu", Sharding: driver.Sharding{Mesh: "dp=2", Zero: 1}},
-		{Target: "cuda", Precision: "bf16"}, {Target: "cuda", Precision: "bf16", Sharding: driver.Sharding{Mesh: "dp"}}, {Target: "cuda", Precision: "fp32"},
-	} {
+	for _, o := range small {
 		o.Budget, o.Set = 1, map[string]float64{"V": 17, "W": 2, "E": 3, "M": 5, "B": 2, "S": 3}
 		src, err := os.ReadFile("../examples/mlp.blu")
 		require.NoError(t, err)
