@@ -109,20 +109,28 @@ func (p Param) check(refs []ir.Attr, scratch int64) error {
 	if p.Ref >= 0 {
 		bytes = reach(refs[p.Ref].(*ir.TypeAttr).Type.(*ir.MemRefType))
 	}
-	end := p.Offset
+	left := bytes - p.Offset
 	if p.Map != nil {
 		if err := p.Map.check(); err != nil {
 			return err
 		}
-		end += p.Map.Dims[0] * elemBytes[p.Map.Elem]
+		left = without(left, p.Map.Dims[0], elemBytes[p.Map.Elem])
 		for i, s := range p.Map.Strides {
-			end += (p.Map.Dims[i+1] - 1) * s
+			left = without(left, p.Map.Dims[i+1]-1, s)
 		}
 	}
-	if end > bytes {
-		return fmt.Errorf("it is about %d bytes of %d", end, bytes)
+	if left < 0 {
+		return fmt.Errorf("it ends beyond the %d bytes that there are", bytes)
 	}
 	return nil
+}
+
+// without is what is left of some bytes without n pieces; negative where they are more, however many.
+func without(left, n, each int64) int64 {
+	if each > 0 && n > left/each {
+		return -1
+	}
+	return left - n*each
 }
 
 // reach is how many bytes a reference's elements span.

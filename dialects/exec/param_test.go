@@ -39,8 +39,9 @@ func TestParams(t *testing.T) {
 
 	for want, p := range map[string]exec.Param{
 		"offset 0 in reference 1 of 1":                     {Ref: 1},
-		"it is about 4096 bytes of 1024":                   {Ref: -1, Offset: 4096},
-		"it is about 16400 bytes of 16384":                 {Ref: 0, Offset: 16, Map: tile()},
+		"it ends beyond the 1024 bytes that there are":     {Ref: -1, Offset: 4096},
+		"it ends beyond the 16384 bytes that there are":    {Ref: 0, Offset: 16, Map: tile()},
+		"beyond the 16384 bytes":                           {Ref: 0, Map: &exec.Map{Elem: "bf16", Dims: []int64{64, 1<<31 + 1, 1 << 31, 3}, Strides: []int64{1 << 39, 1 << 39, 1 << 39}, Box: []int64{64, 8, 1, 1}}},
 		`no elements of type "i8"`:                         {Ref: 0, Map: &exec.Map{Elem: "i8"}},
 		"2 dimensions, 0 strides, a box of 2":              {Ref: 0, Map: &exec.Map{Elem: "bf16", Dims: []int64{8, 8}, Box: []int64{8, 8}}},
 		"a box has 1 to 256 in each dimension":             {Ref: 0, Map: &exec.Map{Elem: "bf16", Dims: []int64{128, 64}, Strides: []int64{256}, Box: []int64{64, 512}}},
