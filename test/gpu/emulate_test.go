@@ -235,12 +235,17 @@ func apart(x, y float64) float64 {
 	return math.Abs(x - y)
 }
 
-// roundResults rounds what an operation results in to float32.
-func roundResults(_ *ir.Op, out []ir.Datum) error {
+// promised is how far functions may be off, in units of 2^-23 of their results: what TestFunctionsAreClose holds them to.
+var promised = map[string]float64{"tile.tanh": 3, "tile.erf": 3, "tile.sin": 2, "tile.cos": 2}
+
+// roundResults rounds what an operation results in to float32, and has functions be off by what they may, up or down by the last bit.
+func roundResults(op *ir.Op, out []ir.Datum) error {
+	off := promised[op.Name()] / (1 << 23)
 	for _, d := range out {
 		if x, ok := d.(*ir.Tensor); ok && ir.IsFloat(x.Elem) {
 			for i, v := range x.Data {
-				x.Data[i] = float64(float32(v))
+				up := float64(math.Float32bits(float32(v))&1)*2 - 1
+				x.Data[i] = float64(float32(v * (1 + up*off)))
 			}
 		}
 	}
