@@ -126,7 +126,7 @@ func (a *alone) prepare(kernels []string, normal []float64, r *rand.Rand) (err e
 		a.steps = append(a.steps, s)
 	}
 	if n := a.room(); n > p.spare {
-		if a.spare, err = a.alloc(n); err != nil {
+		if a.own, err = a.alloc(n); err != nil {
 			return err
 		}
 	}

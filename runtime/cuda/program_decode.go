@@ -54,7 +54,7 @@ type function struct {
 	meets   bool       // other ranks take part in it
 	flying  []*meeting // of the call that runs
 	status  *pinned    // error records after a call
-	spare   Pointer    // workspace of its own; 0: it works in the program's
+	own     Pointer    // workspace of its own; 0: it works in the program's
 }
 
 // port names memory that a call gives values to or takes them from.

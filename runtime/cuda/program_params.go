@@ -101,8 +101,8 @@ func (f *function) room() (bytes int64) {
 
 // workspace is where they do: in the program's, or where they need more in their own.
 func (f *function) workspace() Pointer {
-	if f.spare != 0 {
-		return f.spare
+	if f.own != 0 {
+		return f.own
 	}
 	return f.p.workspace
 }
