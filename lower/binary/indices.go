@@ -13,7 +13,7 @@ func indices(module *ir.Op) (map[string]map[string]int64, error) {
 	if step := nested(module, Step); step != nil {
 		source = step
 	}
-	found := map[string]map[string]int64{}
+	found, known := map[string]map[string]int64{}, indexing{}
 	for f := range source.Body().Ops() {
 		if !f.Is(fn.Func) || f.Body() == nil {
 			continue
@@ -25,7 +25,7 @@ func indices(module *ir.Op) (map[string]map[string]int64, error) {
 		of := map[string]int64{}
 		for _, p := range args {
 			if p.space == "input" && !ir.IsFloat(ir.Elem(p.typ)) {
-				of[p.name] = indexed(p.value)
+				of[p.name] = known.indexed(p.value)
 			}
 		}
 		found[ir.SymName(f)] = of
@@ -33,9 +33,16 @@ func indices(module *ir.Op) (map[string]map[string]int64, error) {
 	return found, nil
 }
 
+// indexing is what indexed found of values: one that an operation takes twice is looked at once.
+type indexing map[*ir.Value]int64
+
 // indexed is the fewest things that something chooses among by a value's elements, as they are or the others that they are chosen among (the
 // greater of two); 0 where nothing does.
-func indexed(v *ir.Value) (fewest int64) {
+func (x indexing) indexed(v *ir.Value) (fewest int64) {
+	if n, ok := x[v]; ok {
+		return n
+	}
+	defer func() { x[v] = fewest }()
 	for u := range v.Uses() {
 		op, n := u.Owner(), int64(0)
 		switch {
@@ -48,7 +55,7 @@ func indexed(v *ir.Value) (fewest int64) {
 			n = shape[len(shape)-1]
 		case op.Has(ir.View), op.Is(blu.Broadcast), op.Is(blu.Concat), op.Is(blu.Pad), op.Is(blu.Max), op.Is(blu.Min), op.Is(blu.Select) && u.Index() > 0,
 			op.Is(blu.Cast) && !ir.IsFloat(op.Result(0).Elem()):
-			n = indexed(op.Result(0))
+			n = x.indexed(op.Result(0))
 		}
 		if n > 0 && (fewest == 0 || n < fewest) {
 			fewest = n

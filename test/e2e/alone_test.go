@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -133,4 +134,19 @@ train one {
 		}
 		require.NoError(t, p.Close())
 	}
+}
+
+// An index that each of many operations takes twice is looked at once: the number of ways to where it chooses is 2^60.
+func TestIndicesByManyWays(t *testing.T) {
+	text := "model m(C = 8) {\n  param rows: f32[3, C] = normal(std: 1.0)\n  param w: f32[4, C] = normal(std: 1.0)\n  fn loss(i0: i32[B], labels: i32[B]) -> (f32, f32) {\n"
+	for i := range 60 {
+		text += fmt.Sprintf("    let i%d = maximum(i%d, minimum(i%d, %d))\n", i+1, i, i, i+1)
+	}
+	text += "    return cross_entropy(linear(rows[i60], w), labels)\n  }\n}\ntrain m {\n  minimize loss\n  batch B = 2\n  optimizer sgd(lr: 0.1)\n}\n"
+	r, err := driver.Compile("m.blu", []byte(text), driver.Options{Target: "cpu"})
+	require.NoError(t, err)
+	f, ok := r.Artifact.Manifest.Function("loss")
+	require.True(t, ok)
+	require.Equal(t, "i0", f.Inputs[0].Name)
+	require.EqualValues(t, 3, f.Inputs[0].Below)
 }
