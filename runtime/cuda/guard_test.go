@@ -3,6 +3,7 @@ package cuda
 import (
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -34,6 +35,7 @@ func standInProgram(t *testing.T, o runtime.Options, does func(name string, from
 	t.Helper()
 	g := &gpu{t: t, spaces: map[uint64][]byte{}, graphs: map[uintptr][]func(){}, times: map[uintptr]float32{}}
 	d, broken, names := g.driver(), result(0), []string{""}
+	var naming sync.Mutex // kernels are loaded side by side
 	nameless := func(result, **byte) result { return 0 }
 	d.fn.GetErrorName, d.fn.GetErrorString = nameless, nameless
 	d.fn.StreamCreate = func(s *uintptr, _ uint32) result { *s = 1; return 0 }
@@ -53,6 +55,8 @@ func standInProgram(t *testing.T, o runtime.Options, does func(name string, from
 	d.fn.ModuleLoadDataEx = func(m *uintptr, image *byte, _ uint32, _ *int32, _ *uintptr) result { *m = 1; return 0 }
 	d.fn.ModuleUnload = func(uintptr) result { return broken }
 	d.fn.ModuleGetFunction = func(f *uintptr, _ uintptr, name *byte) result {
+		naming.Lock()
+		defer naming.Unlock()
 		names = append(names, cString(name))
 		*f = uintptr(len(names) - 1)
 		return 0
