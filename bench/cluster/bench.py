@@ -5,7 +5,7 @@
   exchange     all-reduce, reduce-scatter, all-gather and send/receive: time and bus bandwidth; every result is checked
   buckets      data parallelism with several sizes of buckets and settings of NCCL: what it costs beside ranks that have nothing to exchange
   data         data parallelism, plain and with the optimizer's state shared (ZeRO-1): tokens a second, scaling, memory
-  scaling      one GPU each and all together in turns, with steps enough to tell differences of half a percent
+  scaling      one GPU each and all together in turns, with steps enough to tell differences of half a percent; power and clock of each GPU beside them
   context      one sequence shared by the ranks: tokens a second and memory, and the losses of one rank
   checkpoints  how long training waits for checkpoints that are written beside it, and when they are complete
   resume       a run of all ranks that goes on with one: the same losses, and the same bits as from a checkpoint that one rank had saved
@@ -92,6 +92,53 @@ class Memory:
             watch.wait()
             reader.join()
         return result, most[0]
+
+
+class Power:
+    """What every GPU takes while something runs, as nvidia-smi says every 20 ms, and at which clock."""
+
+    query = "index,power.draw.instant,clocks.sm,clocks_event_reasons.active"
+    capped = 0x4  # that the power limit set the clock (nvmlClocksEventReasonSwPowerCap)
+
+    def __init__(self, cuda):
+        self.cuda = cuda
+
+    def during(self, work):
+        """What work gives, and by GPU its watts, MHz and how often power limited the clock, of the last two thirds of the time in which it worked; none where nobody knows."""
+        if not self.cuda:
+            return work(), {}
+        try:
+            watch = subprocess.Popen(["nvidia-smi", "--query-gpu=" + self.query, "--format=csv,noheader,nounits", "-lms", "20"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        except OSError as e:
+            print(f"power is not measured: {e}", file=sys.stderr)
+            return work(), {}
+        lines = []
+        reader = threading.Thread(target=lambda: lines.extend(watch.stdout))
+        reader.start()
+        try:
+            result = work()
+        finally:
+            watch.terminate()
+            watch.wait()
+            reader.join()
+        return result, self.means(lines)
+
+    def means(self, lines):
+        readings = {}
+        for line in lines:
+            try:
+                gpu, watts, mhz, why = (x.strip() for x in line.split(","))
+                readings.setdefault(int(gpu), []).append((float(watts), float(mhz), float(int(why, 16) & self.capped != 0)))
+            except ValueError:  # a line that was cut off, or a GPU that doesn't say
+                continue
+        means = {}
+        for gpu, all in readings.items():
+            most = max(r[0] for r in all)
+            busy = [r for r in all if r[0] > most / 2]
+            if most > 2 * min(r[0] for r in all):  # else it did not work meanwhile
+                late = busy[len(busy) // 3 :]
+                means[gpu] = dict(zip(("watts", "mhz", "capped"), (sum(x) / len(late) for x in zip(*late))))
+        return means
 
 
 class Process:
@@ -490,13 +537,18 @@ def scaling(b):
     b.compile("together", mesh=f"dp={n}", **plain)
     b.everything_compiled()
     warm, steps = (20, 40) if b.o.target == "cuda" else (1, 3)
-    for turn in range(3):
+    power = Power(b.o.target == "cuda")
+
+    def by_itself(turn):
         with ThreadPoolExecutor(n) as each:
-            runs = list(each.map(lambda gpu: b.attempt("blurun", f"{turn} GPU {gpu}", lambda: b.bench("alone", 1, warm, steps, {"CUDA_VISIBLE_DEVICES": str(gpu)}, 25)), range(n)))
-        runs.append(b.attempt("blurun", f"{turn} together", lambda: b.bench("together", n, warm, steps, limit=25)))
-        for what, r in zip([f"GPU {gpu}" for gpu in range(n)] + ["together"], runs):
+            return list(each.map(lambda gpu: b.attempt("blurun", f"{turn} GPU {gpu}", lambda: b.bench("alone", 1, warm, steps, {"CUDA_VISIBLE_DEVICES": str(gpu)}, 25)), range(n)))
+
+    for turn in range(3):
+        runs, alone = power.during(lambda: by_itself(turn))
+        r, together = power.during(lambda: b.attempt("blurun", f"{turn} together", lambda: b.bench("together", n, warm, steps, limit=25)))
+        for what, r, took in zip([f"GPU {gpu}" for gpu in range(n)] + ["together"], runs + [r], [[alone.get(gpu)] for gpu in range(n)] + [[together.get(gpu) for gpu in range(n)]]):
             if r:
-                b.keep("blurun", f"{turn} {what}", **r)
+                b.keep("blurun", f"{turn} {what}", power=[p for p in took if p], **r)
 
 
 def scaling_table(b):
@@ -510,6 +562,25 @@ def scaling_table(b):
             scales = f"{middle(xs) / middle(millis['together']):8.1%}" if millis["together"] and what != "together" else ""
             b.say(f"{what:26}   " + "".join(f"{x:9.2f}" for x in xs) + " " * 9 * (3 - len(xs)) + f"{middle(xs):9.2f} {scales}")
     b.say("scaling: of that GPU by itself, while the others are as busy")
+    power_table(b, whats)
+
+
+def power_table(b, whats):
+    def of_run(r):
+        """Watts, MHz, how often power set the clock, and joules a step: the mean of the GPUs."""
+        late = r["step_ms"][len(r["step_ms"]) // 3 :]
+        means = [sum(p[key] for p in r["power"]) / len(r["power"]) for key in ("watts", "mhz", "capped")]
+        return means + [means[0] * sum(late) / len(late) / 1e3]
+
+    runs = {what: [of_run(r) for turn in range(3) if (r := b.find("blurun", f"{turn} {what}")) and r["power"]] for what in whats}
+    if not any(runs.values()):
+        return
+    b.say(f"{'of a GPU':26}   {'W':>9}{'MHz':>9}{'limited':>9}{'J a step':>9}")
+    for what, rows in runs.items():
+        if rows:
+            watts, mhz, capped, joules = (sum(x) / len(rows) for x in zip(*rows))
+            b.say(f"{what:26}   {watts:9.0f}{mhz:9.0f}{capped:9.0%}{joules:9.2f}")
+    b.say("in the last two thirds of each run; limited: how often power set the clock")
 
 
 # context
