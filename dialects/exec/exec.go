@@ -140,6 +140,9 @@ func verifyRef(op *ir.Op) error {
 		return op.Errorf("exec.ref in space %q: a value belongs to space const alone", space)
 	}
 	t := op.Result(0).Type().(*ir.MemRefType)
+	if d, ok := op.Attr("value").(*ir.DenseAttr); ok && ir.Elem(d.Type) != t.Elem {
+		return op.Errorf("exec.ref: a constant of %s, referred to as one of %s", ir.Elem(d.Type), t.Elem)
+	}
 	off := op.Attrs().IntOr("offset", 0)
 	if off < 0 || off%ir.ByteSize(t.Elem) != 0 {
 		return op.Errorf("exec.ref: offset %d is not a multiple of the element size", off)
@@ -148,6 +151,16 @@ func verifyRef(op *ir.Op) error {
 		return op.Errorf("exec.ref: the layout has an offset of its own")
 	}
 	return nil
+}
+
+// Constant is the value of a reference to a constant, and the bytes that it takes: a value of equal elements is one of them, written out.
+func Constant(ref *ir.Op) (*ir.DenseAttr, int64, error) {
+	a, ok := ref.Attr("value").(*ir.DenseAttr)
+	if !ok {
+		return nil, 0, ref.Errorf("the constant's value was left out")
+	}
+	shape, _ := ir.Shape(a.Type) // of at most 2^40 elements, as constants are
+	return a, ir.NumElements(shape) * ir.ByteSize(ir.Elem(a.Type)), nil
 }
 
 // Launch runs a kernel on places in memory.

@@ -179,7 +179,7 @@ func (a *alone) random(at Pointer, bytes int64, elem ir.Type, mean, deviation fl
 		}
 		block = ir.EncodeElement(block, elem, x)
 	}
-	if err := a.p.ctx.Upload(at, block); err != nil {
+	if err := a.p.stream.Upload(at, block); err != nil {
 		return err
 	}
 	for done := int64(len(block)); done < bytes; {

@@ -62,7 +62,7 @@ func (g *gpu) driver() *Driver {
 		return 0
 	}
 	d.fn.MemFreeHost = func(unsafe.Pointer) result { return 0 }
-	d.fn.MemcpyHtoD = func(to uint64, from unsafe.Pointer, n uint64) result {
+	d.fn.MemcpyHtoDAsync = func(to uint64, from unsafe.Pointer, n uint64, _ uintptr) result {
 		copy(g.at(to), unsafe.Slice((*byte)(from), n))
 		return 0
 	}

@@ -39,8 +39,6 @@ type functions struct {
 	MemGetInfo         func(free, total *uint64) result                                                    `cuda:"cuMemGetInfo_v2"`
 	MemAlloc           func(p *uint64, bytes uint64) result                                                `cuda:"cuMemAlloc_v2"`
 	MemFree            func(p uint64) result                                                               `cuda:"cuMemFree_v2"`
-	MemcpyHtoD         func(to uint64, from unsafe.Pointer, bytes uint64) result                           `cuda:"cuMemcpyHtoD_v2"`
-	MemcpyDtoH         func(to unsafe.Pointer, from uint64, bytes uint64) result                           `cuda:"cuMemcpyDtoH_v2"`
 	MemcpyDtoDAsync    func(to, from uint64, bytes uint64, stream uintptr) result                          `cuda:"cuMemcpyDtoDAsync_v2"`
 	MemsetD32Async     func(p uint64, value uint32, count uint64, stream uintptr) result                   `cuda:"cuMemsetD32Async"`
 	ModuleLoadDataEx   func(m *uintptr, image *byte, n uint32, opts *int32, values *uintptr) result        `cuda:"cuModuleLoadDataEx"`

@@ -33,6 +33,12 @@ const twoKernels = `builtin.module {
 // references' memory holds from their start on, and may fail as a kernel fails, which is told when something waits.
 func standInProgram(t *testing.T, o runtime.Options, does func(name string, from, to []byte) result) *program {
 	t.Helper()
+	return standInOf(t, o, does, func(*Driver) {})
+}
+
+// standInOf is standInProgram with a driver that is changed before it is used.
+func standInOf(t *testing.T, o runtime.Options, does func(name string, from, to []byte) result, change func(*Driver)) *program {
+	t.Helper()
 	g := &gpu{t: t, spaces: map[uint64][]byte{}, graphs: map[uintptr][]func(){}, times: map[uintptr]float32{}}
 	d, broken, names := g.driver(), result(0), []string{""}
 	var naming sync.Mutex // kernels are loaded side by side
@@ -50,8 +56,6 @@ func standInProgram(t *testing.T, o runtime.Options, does func(name string, from
 	d.fn.MemSetAccess = func(uint64, uint64, *accessTo, uint64) result { return 0 }
 	d.fn.MemUnmap = func(uint64, uint64) result { return broken }
 	d.fn.MemRelease = func(uint64) result { return broken }
-	d.fn.MemcpyDtoH = func(to unsafe.Pointer, from, n uint64) result { return d.fn.MemcpyDtoHAsync(to, from, n, 0) }
-	d.fn.MemcpyHtoDAsync = func(to uint64, from unsafe.Pointer, n uint64, _ uintptr) result { return d.fn.MemcpyHtoD(to, from, n) }
 	d.fn.ModuleLoadDataEx = func(m *uintptr, image *byte, _ uint32, _ *int32, _ *uintptr) result { *m = 1; return 0 }
 	d.fn.ModuleUnload = func(uintptr) result { return broken }
 	d.fn.ModuleGetFunction = func(f *uintptr, _ uintptr, name *byte) result {
@@ -72,6 +76,7 @@ func standInProgram(t *testing.T, o runtime.Options, does func(name string, from
 		})
 		return 0
 	}
+	change(d)
 	v := func(name string) artifact.Value {
 		return artifact.Value{Name: name, DType: formats.F32, Shape: []int64{16}}
 	}

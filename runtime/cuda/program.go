@@ -310,10 +310,7 @@ func (p *program) ReadState(name string, dst []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := p.stream.Synchronize(); err != nil {
-		return err
-	}
-	return p.ctx.Download(dst, at)
+	return p.stream.Download(dst, at)
 }
 
 // WriteState copies src to a state.
@@ -325,10 +322,7 @@ func (p *program) WriteState(name string, src []byte) error {
 	if err := p.refresher.Writes(p.manifest, name); err != nil {
 		return err
 	}
-	if err := p.stream.Synchronize(); err != nil {
-		return err
-	}
-	return p.ctx.Upload(at, src)
+	return p.stream.Upload(at, src)
 }
 
 // WriteStateAt implements runtime.StateWriter.
@@ -343,7 +337,7 @@ func (p *program) WriteStateAt(name string, at int64, src []byte) error {
 	if err := p.refresher.Writes(p.manifest, name); err != nil {
 		return err
 	}
-	return p.ctx.Upload(p.states[name]+Pointer(at), src) // no call is under way, and each has waited for its stream
+	return p.stream.Upload(p.states[name]+Pointer(at), src)
 }
 
 func (p *program) state(name string, n int) (Pointer, error) {

@@ -266,11 +266,8 @@ func (f *function) read(s *step, i int) (runtime.Array, error) {
 	if len(a.Data) == 0 {
 		return a, nil
 	}
-	if err := f.p.stream.Synchronize(); err != nil {
-		return a, err
-	}
 	raw := make([]byte, reach*size)
-	if err := f.p.ctx.Download(raw, f.address(s.refs[i])); err != nil {
+	if err := f.p.stream.Download(raw, f.address(s.refs[i])); err != nil {
 		return a, err
 	}
 	gather(a.Data, raw, t.Shape, strides, size)

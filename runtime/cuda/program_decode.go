@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -259,22 +261,29 @@ func (p *program) value(fn, space, name string) (artifact.Value, bool) {
 	return artifact.Value{}, false
 }
 
-// constant puts a constant into device memory.
+// constant puts a constant into device memory. Equal elements, which programs seldom refer to (copies of them are kernels that fill), are
+// filled in where a word of 32 bits says them.
 func (p *program) constant(op *ir.Op) (Pointer, int64, error) {
-	a, ok := op.Attr("value").(*ir.DenseAttr)
-	if !ok {
-		return 0, 0, op.Errorf("the constant's value was left out")
-	}
-	raw := []byte(a.Raw)
-	if a.Splat {
-		shape, _ := ir.Shape(a.Type)
-		raw = slices.Repeat(raw, int(ir.NumElements(shape)))
-	}
-	at, err := p.alloc(int64(len(raw)), "constants", "a constant")
+	a, n, err := exec.Constant(op)
 	if err != nil {
 		return 0, 0, err
 	}
-	return at, int64(len(raw)), p.ctx.Upload(at, raw)
+	at, err := p.alloc(n, "constants", "a constant")
+	if err != nil || n == 0 {
+		return at, n, err
+	}
+	if word, ok := equalWords(a); ok {
+		return at, n, p.fill(at, word, (n+3)/4)
+	}
+	return at, n, p.stream.Upload(at, bytes.Repeat([]byte(a.Raw), int(n)/len(a.Raw)))
+}
+
+// equalWords is the 32 bits that a constant of equal elements is made of, if it is.
+func equalWords(a *ir.DenseAttr) (uint32, bool) {
+	if !a.Splat || len(a.Raw) == 8 && a.Raw[:4] != a.Raw[4:] {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(bytes.Repeat([]byte(a.Raw), 4)), true
 }
 
 // failed says where in the source a kernel comes from.

@@ -36,7 +36,7 @@ func (p *program) intact() error {
 	want := guardPattern()
 	got := make([]byte, guardBytes)
 	for _, g := range p.guards {
-		if err := p.ctx.Download(got, g.at); err != nil {
+		if err := p.stream.Download(got, g.at); err != nil {
 			return err
 		}
 		if !bytes.Equal(got, want) {

@@ -86,7 +86,7 @@ func (f *function) table(s *step) (Pointer, error) {
 	if err != nil {
 		return 0, err
 	}
-	return at, f.p.ctx.Upload(at, list)
+	return at, f.p.stream.Upload(at, list)
 }
 
 // room is how many bytes the kernels of a function work in, one after the other.

@@ -15,7 +15,7 @@ import (
 func TestRefresh(t *testing.T) {
 	m := &machine{}
 	d := m.driver()
-	d.fn.MemcpyHtoD = func(uint64, unsafe.Pointer, uint64) result { return 0 }
+	d.fn.MemcpyHtoDAsync = func(uint64, unsafe.Pointer, uint64, uintptr) result { return 0 }
 	d.fn.LaunchKernelEx = func(_ *launchConfig, f uintptr, _ *unsafe.Pointer, _ uintptr) result { return 0 }
 	c := &Context{d: d, Device: &Device{}}
 	value := func(name string, d formats.DType) artifact.Value {

@@ -51,12 +51,15 @@ func TestSnapshot(t *testing.T) {
 func TestWriteStateAt(t *testing.T) {
 	m := &machine{}
 	d := m.driver()
-	d.fn.MemcpyHtoD = func(to uint64, _ unsafe.Pointer, n uint64) result { return m.note("%d bytes to %d", n, to) }
+	d.fn.MemcpyHtoDAsync = func(to uint64, _ unsafe.Pointer, n uint64, s uintptr) result {
+		return m.note("%d bytes to %d on stream %d", n, to, s)
+	}
+	c := &Context{d: d, Device: &Device{}}
 	state := artifact.State{Value: artifact.Value{Name: "x", DType: formats.U8, Shape: []int64{10}}}
-	p := &program{manifest: &artifact.Manifest{States: []artifact.State{state}}, ctx: &Context{d: d, Device: &Device{}}, states: map[string]Pointer{"x": 100}}
+	p := &program{manifest: &artifact.Manifest{States: []artifact.State{state}}, ctx: c, stream: &Stream{c, 1}, states: map[string]Pointer{"x": 100}}
 	var _ runtime.StateWriter = p
 	require.NoError(t, p.WriteStateAt("x", 7, []byte{1, 2, 3}))
-	require.Equal(t, "3 bytes to 107", m.log[0])
+	require.Equal(t, []string{"3 bytes to 107 on stream 1", "wait for stream 1"}, m.log)
 	m.log = nil
 	require.NoError(t, p.WriteStateAt("x", 10, nil))
 	for _, at := range []int64{-1, 8, 11, 1 << 62} {

@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"unsafe"
 
@@ -280,21 +279,11 @@ func (d *device) boundBytes(fn, space, name string) int64 {
 }
 
 func (d *device) constant(op *ir.Op) (memory, error) {
-	a, ok := op.Attr("value").(*ir.DenseAttr)
-	if !ok {
-		return memory{}, op.Errorf("the constant's value was left out")
+	a, bytes, err := exec.Constant(op)
+	if err != nil {
+		return memory{}, err
 	}
-	n, count := int64(len(a.Raw)), int64(1)
-	if a.Splat {
-		shape, _ := ir.Shape(a.Type)
-		for _, d := range shape {
-			if d < 0 || d > 0 && count > math.MaxInt64/max(n, 1)/d {
-				return memory{}, op.Errorf("a constant of shape %v", shape)
-			}
-			count *= d
-		}
-	}
-	m, err := d.allocate(n*count, "a constant")
+	m, err := d.allocate(bytes, "a constant")
 	if err != nil {
 		return m, err
 	}
