@@ -79,7 +79,7 @@ func (p *planner) visit(op *ir.Op) error {
 	case isInline(op) || op.Is(blu.Constant) || isView(op) && !op.Is(blu.Concat):
 	case op.Is(blu.Concat) || op.Is(fn.Return):
 		for _, v := range op.Operands() {
-			p.demand(v)
+			p.demandBefore(v, nil, smallElems)
 		}
 	case p.target.Lists && p.isWeight(op): // next to others of its kind
 		p.floating[op] = true
@@ -168,11 +168,16 @@ func (p *planner) keep(v *ir.Value) {
 }
 
 // demand makes sure that a value will be in memory when what is planned next runs.
-func (p *planner) demand(v *ir.Value) { p.demandBefore(v, nil) }
+func (p *planner) demand(v *ir.Value) { p.demandBefore(v, nil, p.target.ConstantElems) }
 
-// demandBefore makes sure that a value will be in memory when a group runs; nil means one yet to come.
-func (p *planner) demandBefore(v *ir.Value, before *group) {
-	for _, b := range bases(v) {
+// demandBefore makes sure that a value will be in memory when a group runs; nil means one yet to come. Equal elements are left a constant
+// if they are no more than so many, or few and one piece of several, to which they are copied.
+func (p *planner) demandBefore(v *ir.Value, before *group, constant int64) {
+	pieces := bases(v)
+	if len(pieces) > 1 {
+		constant = smallElems
+	}
+	for _, b := range pieces {
 		p.kept[b] = true
 		op := b.Op()
 		switch {
@@ -181,7 +186,7 @@ func (p *planner) demandBefore(v *ir.Value, before *group) {
 			if before != nil || !p.joinLast(op) {
 				p.materialize(b, before)
 			}
-		case op.Is(blu.Iota), isInline(op) && ir.NumElements(b.Shape()) > smallElems:
+		case op.Is(blu.Iota), isInline(op) && ir.NumElements(b.Shape()) > constant:
 			p.materialize(b, before)
 		}
 	}
@@ -396,7 +401,7 @@ func (p *planner) steps(op *ir.Op) int {
 // single makes a kernel of one operation, before another group or at the end.
 func (p *planner) single(op *ir.Op, before *group) {
 	for _, v := range op.Operands() {
-		p.demandBefore(v, before)
+		p.demandBefore(v, before, p.target.ConstantElems)
 	}
 	g := p.newGroup(single, op, before)
 	g.ops = []*ir.Op{op}

@@ -29,6 +29,10 @@ type Target struct {
 	// ScatterCols is the columns of a table that one grid point of a scatter fills.
 	ScatterCols int64
 
+	// ConstantElems is the most elements, equal ones, that a kernel reads from a constant in memory where it doesn't make them itself;
+	// more are filled in by a kernel before. Copies of constants are the target's to make.
+	ConstantElems int64
+
 	// Lists says that independent kernels next to each other are launched together: each may work on one tensor of many that
 	// are treated alike.
 	Lists bool
@@ -66,7 +70,7 @@ type Target struct {
 func CPU() Target {
 	return Target{
 		Name:       "cpu",
-		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Columns: 16, PassElems: 4096, Panels: 64, PanelRows: 64, PanelElems: 1 << 40, ScatterCols: 64,
+		BlockElems: 4096, RowElems: 8192, ColumnElems: 512, Columns: 16, PassElems: 4096, Panels: 64, PanelRows: 64, PanelElems: 1 << 40, ScatterCols: 64, ConstantElems: smallElems,
 		LogitsElems: 1 << 26, ClassifierRows: 1024,
 		GemmRows: 32, GemmCols: 128, WideProducts: true,
 		Queries: 64, Keys: 128,
