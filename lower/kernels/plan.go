@@ -42,33 +42,42 @@ func plan(c *ir.Context, f *ir.Op, t Target, origin map[*ir.Op]string) (*planner
 	return p, nil
 }
 
-// finishTogether puts the groups that add up partial results, and that no other group needs, at the end: there they are next to
-// each other.
+// finishTogether puts the groups that add up partial results where they are needed first: before the collective that communicates what they
+// give, or at the end. There they are next to each other, and their launches can be one.
 func (p *planner) finishTogether() {
-	needed := map[*group]bool{}
+	reader := map[*group]*group{} // the first
+	read := func(v *ir.Value, by *group) {
+		for _, b := range bases(v) {
+			if h := p.home[b]; h != by && reader[h] == nil {
+				reader[h] = by
+			}
+		}
+	}
 	for _, g := range p.groups {
 		for _, op := range append(slices.Clip(g.ops), g.root) {
 			for _, v := range op.Operands() {
-				for _, b := range bases(v) {
-					if h := p.home[b]; h != g {
-						needed[h] = true
-					}
-				}
+				read(v, g)
 			}
 		}
 		for _, a := range g.accesses {
-			for _, b := range bases(a.value) {
-				if h := p.home[b]; h != g {
-					needed[h] = true
-				}
-			}
+			read(a.value, g)
 		}
 	}
-	last := func(g *group) int {
-		finishes := slices.ContainsFunc(g.accesses, func(a *access) bool { return a.partial })
-		return int(bit(finishes && !needed[g] && len(g.sums) == 0))
+	place := func(g *group) (at, behind int) {
+		finishes := slices.ContainsFunc(g.accesses, func(a *access) bool { return a.partial }) && len(g.sums) == 0
+		switch first := reader[g]; {
+		case finishes && first == nil:
+			return len(p.groups), 0
+		case finishes && isCommunication(first.root):
+			return first.rank, 0
+		}
+		return g.rank, 1
 	}
-	slices.SortStableFunc(p.groups, func(a, b *group) int { return cmp.Compare(last(a), last(b)) })
+	slices.SortStableFunc(p.groups, func(a, b *group) int {
+		aAt, aBehind := place(a)
+		bAt, bBehind := place(b)
+		return cmp.Or(cmp.Compare(aAt, bAt), cmp.Compare(aBehind, bBehind))
+	})
 	for i, g := range p.groups {
 		g.rank = i
 	}
