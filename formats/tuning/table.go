@@ -115,47 +115,82 @@ func (p *parser) open(want json.Delim, what string) error {
 	return nil
 }
 
+// reader reads a field's value.
+type reader func() error
+
+// into reads a value of Go's type.
+func (p *parser) into(value any) reader {
+	return func() error {
+		at := p.next()
+		if err := p.d.Decode(value); err != nil {
+			return p.failed(err, at)
+		}
+		return nil
+	}
+}
+
+// field reads one field of an object, which has those and each of them once; what has been read is taken out.
+func (p *parser) field(known map[string]reader, seen map[string]bool) (name string, err error) {
+	at := p.next()
+	t, err := p.d.Token()
+	if err != nil {
+		return "", p.failed(err, at)
+	}
+	name = fmt.Sprint(t)
+	read, ok := known[name]
+	switch {
+	case seen[name]:
+		return name, p.errorf(at, "field %q comes twice", name)
+	case !ok:
+		return name, p.errorf(at, "unknown field %q", name)
+	}
+	seen[name] = true
+	return name, read()
+}
+
 func (p *parser) table(t *Table) error {
 	if err := p.open('{', "an object"); err != nil {
 		return err
 	}
-	var format string
-	var version int
-	fields := map[string]any{"format": &format, "version": &version, "arch": &t.Arch, "device": &t.Device, "compiler": &t.Compiler, "entries": nil}
-	for first := true; p.d.More(); first = false {
+	known := map[string]reader{"format": p.format, "version": p.version, "arch": p.into(&t.Arch), "device": p.into(&t.Device),
+		"compiler": p.into(&t.Compiler), "entries": func() error { return p.entries(t) }}
+	seen := map[string]bool{}
+	for p.d.More() {
 		at := p.next()
-		name, err := p.d.Token()
-		if err != nil {
-			return p.failed(err, at)
-		}
-		into, ok := fields[fmt.Sprint(name)]
-		switch {
-		case first && name != "format":
+		name, err := p.field(known, seen)
+		if !seen["format"] {
 			return p.errorf(at, "the first field is %q, expected \"format\"", name)
-		case !ok:
-			return p.errorf(at, "field %q is unknown or comes twice", name)
-		case name == "entries":
-			err = p.entries(t)
-		default:
-			at = p.next()
-			if err = p.d.Decode(into); err != nil {
-				err = p.failed(err, at)
-			}
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case name == "format" && format != Format:
-			return p.errorf(at, "format is %q, expected %q", format, Format)
-		case name == "version" && version != Version:
-			return p.errorf(at, "version is %d, this program reads %d: measure again with the matching blurun tune", version, Version)
 		}
-		delete(fields, fmt.Sprint(name))
 	}
 	for _, name := range []string{"version", "arch", "device", "compiler", "entries"} {
-		if _, missing := fields[name]; missing {
+		if !seen[name] {
 			return p.errorf(0, "it has no %q", name)
 		}
+	}
+	return nil
+}
+
+func (p *parser) format() error {
+	at, format := p.next(), ""
+	if err := p.into(&format)(); err != nil {
+		return err
+	}
+	if format != Format {
+		return p.errorf(at, "format is %q, expected %q", format, Format)
+	}
+	return nil
+}
+
+func (p *parser) version() error {
+	at, version := p.next(), 0
+	if err := p.into(&version)(); err != nil {
+		return err
+	}
+	if version != Version {
+		return p.errorf(at, "version is %d, this program reads %d: measure again with the matching blurun tune", version, Version)
 	}
 	return nil
 }
@@ -164,24 +199,38 @@ func (p *parser) entries(t *Table) error {
 	if err := p.open('[', "a list of entries"); err != nil {
 		return err
 	}
-	p.d.DisallowUnknownFields()
-	seen := map[string]bool{}
+	keys := map[string]bool{}
 	for p.d.More() {
 		at := p.next()
-		var e Entry
-		if err := p.d.Decode(&e); err != nil {
-			return p.failed(err, at)
+		e, err := p.entry()
+		if err != nil {
+			return err
 		}
 		if err := e.check(); err != nil {
 			return p.errorf(at, "%v", err)
 		}
-		if seen[e.Key] {
+		if keys[e.Key] {
 			return p.errorf(at, "key %q comes twice", e.Key)
 		}
-		seen[e.Key] = true
+		keys[e.Key] = true
 		t.Entries = append(t.Entries, e)
 	}
 	return p.open(']', "the end of the list")
+}
+
+func (p *parser) entry() (e Entry, err error) {
+	if err := p.open('{', "an object"); err != nil {
+		return e, err
+	}
+	known := map[string]reader{"key": p.into(&e.Key), "choice": p.into(&e.Choice), "us": p.into(&e.Micros), "default": p.into(&e.Default),
+		"default_us": p.into(&e.DefaultMicros)}
+	seen := map[string]bool{}
+	for p.d.More() {
+		if _, err := p.field(known, seen); err != nil {
+			return e, err
+		}
+	}
+	return e, p.open('}', "the end of the object")
 }
 
 // longest is more than any kernel takes.
