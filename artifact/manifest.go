@@ -30,21 +30,22 @@ const (
 
 // Manifest says what an artifact holds.
 type Manifest struct {
-	Format    string             `json:"format"`
-	Version   int                `json:"version"`
-	Compiler  string             `json:"compiler"`         // version of the compiler
-	Target    string             `json:"target"`           // cpu, cuda, ref, llvm
-	Arch      string             `json:"arch,omitempty"`   // sm_90a; empty where the target has no variants
-	Precision string             `json:"precision"`        // fp32, fp32-strict, tf32, bf16
-	Model     string             `json:"model"`            // the model's name in its source
-	Args      map[string]float64 `json:"args"`             // the model's arguments
-	Tuning    *Tuning            `json:"tuning,omitempty"` // nil where no measured choice decided anything
-	Train     *Train             `json:"train,omitempty"`  // nil when the source has no train block
-	Mesh      *Mesh              `json:"mesh,omitempty"`   // nil when the program runs on one rank
-	States    []State            `json:"states"`
-	Functions []Function         `json:"functions"`
-	Memory    Memory             `json:"memory"`
-	Files     []FileInfo         `json:"files"` // all but the manifest, by name; filled in by Encode
+	Format       string             `json:"format"`
+	Version      int                `json:"version"`
+	Compiler     string             `json:"compiler"`                // version of the compiler
+	Target       string             `json:"target"`                  // cpu, cuda, ref, llvm
+	Arch         string             `json:"arch,omitempty"`          // sm_90a; empty where the target has no variants
+	Precision    string             `json:"precision"`               // fp32, fp32-strict, tf32, bf16
+	Model        string             `json:"model"`                   // the model's name in its source
+	Args         map[string]float64 `json:"args"`                    // the model's arguments
+	Tuning       *Tuning            `json:"tuning,omitempty"`        // nil where no measured choice decided anything
+	ThreadStores bool               `json:"thread_stores,omitempty"` // kernels have threads store all results, none the copy engine
+	Train        *Train             `json:"train,omitempty"`         // nil when the source has no train block
+	Mesh         *Mesh              `json:"mesh,omitempty"`          // nil when the program runs on one rank
+	States       []State            `json:"states"`
+	Functions    []Function         `json:"functions"`
+	Memory       Memory             `json:"memory"`
+	Files        []FileInfo         `json:"files"` // all but the manifest, by name; filled in by Encode
 }
 
 // Tuning is the table of measured choices that a program was compiled with (package formats/tuning).
@@ -227,6 +228,9 @@ func (m *Manifest) Check() error {
 	}
 	if t := m.Tuning; t != nil && (len(t.SHA256) != 2*sha256.Size || t.Found < 0 || t.Found > t.Keys) {
 		return fmt.Errorf("tuning: %d of %d choices of table %q", t.Found, t.Keys, clip(t.SHA256))
+	}
+	if m.ThreadStores && m.Target != "cuda" {
+		return fmt.Errorf("thread_stores: the target %s has no kernels of which that could be said", clip(m.Target))
 	}
 	names := map[string]bool{}
 	if err := m.checkMesh(); err != nil {

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"bytes"
+	"os"
 	"path"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/artifact"
+	"blutrain/ir"
 )
 
 // bulkStore is how PTX has the copy engine write to global memory.
@@ -53,4 +56,29 @@ func launches(t *testing.T, a *artifact.Artifact) int {
 	program, ok := a.File(artifact.ProgramName)
 	require.True(t, ok)
 	return strings.Count(string(program), "exec.launch")
+}
+
+// An artifact says that its kernels have threads store all results, whether it was compiled at once or on from a dump; of others nothing is said.
+func TestThreadStoresAreSaid(t *testing.T) {
+	src, err := os.ReadFile("../examples/mlp.blu")
+	require.NoError(t, err)
+	for _, stores := range []bool{false, true} {
+		o := Options{Target: "cuda", Precision: "bf16", ThreadStores: stores}
+		r, err := Compile("mlp.blu", src, o)
+		require.NoError(t, err)
+		require.Equal(t, stores, r.Artifact.Manifest.ThreadStores)
+		text, err := r.Artifact.Encode()
+		require.NoError(t, err)
+		a, err := artifact.Decode(text)
+		require.NoError(t, err)
+		require.Equal(t, stores, a.Manifest.ThreadStores)
+		o.CompileTo = "target"
+		r, err = Compile("mlp.blu", src, o)
+		require.NoError(t, err)
+		dump := ir.Print(r.Module, ir.PrintOptions{ElideAbove: -1})
+		require.Equal(t, stores, bytes.Contains(dump, []byte("blu.thread_stores")))
+		r, err = Compile("mlp.6.target.mlir", dump, Options{})
+		require.NoError(t, err)
+		require.Equal(t, stores, r.Artifact.Manifest.ThreadStores)
+	}
 }

@@ -86,6 +86,9 @@ func lowerToPTX(s *passes.State, m *ir.Op, o ptxOptions) error {
 	if err := ptx.Run(s.Ctx, m, ptx.Options{Target: o.Arch, Products: o.Products, Tuning: t, ThreadStores: o.ThreadStores}); err != nil {
 		return err
 	}
+	if o.ThreadStores {
+		m.SetAttr(binary.ThreadStoresAttr, s.Ctx.Unit())
+	}
 	found, keys := t.Found()
 	if table == nil || found == 0 && name == shippedTable {
 		return nil // it is as if there were none

@@ -53,6 +53,9 @@ func summary(s *streams, m *artifact.Manifest) {
 	if t := m.Tuning; t != nil {
 		fmt.Fprintf(s.out, "tuning     %d of %d choices between kernels are those of the table with SHA-256 %s\n", t.Found, t.Keys, t.SHA256)
 	}
+	if m.ThreadStores {
+		fmt.Fprintln(s.out, "stores     of all results by threads, none by the copy engine (--thread-stores)")
+	}
 	if mesh := m.Mesh; mesh != nil {
 		fmt.Fprintf(s.out, "mesh       dp = %s, cp = %d, zero = %d\n", ranks(mesh.DP), mesh.CP, mesh.Zero)
 	}

@@ -53,6 +53,7 @@ type benchResult struct {
 	GFlops       float64   `json:"gflops"`
 	PeakPercent  float64   `json:"peak_percent,omitempty"`
 	MemoryBytes  int64     `json:"memory_bytes"`
+	ThreadStores bool      `json:"thread_stores,omitempty"` // compiled so: slower
 }
 
 // Run implements the command.
@@ -80,7 +81,7 @@ func (c *benchCmd) steps(e *env, j *job) (err error) {
 		return err
 	}
 	threads := c.workers(j)
-	r := benchResult{Model: a.Manifest.Model, Artifact: a.Hash, Ranks: j.size, Threads: threads, MemoryBytes: p.MemoryInUse()}
+	r := benchResult{Model: a.Manifest.Model, Artifact: a.Hash, Ranks: j.size, Threads: threads, MemoryBytes: p.MemoryInUse(), ThreadStores: a.Manifest.ThreadStores}
 	for i := range c.Steps + 1 {
 		if e.ctx.Err() != nil {
 			return e.ctx.Err()
@@ -113,6 +114,9 @@ func (c *benchCmd) steps(e *env, j *job) (err error) {
 	}
 	if r.PeakPercent > 0 {
 		text += fmt.Sprintf(", %.0f%% of the measured peak of %d cores", r.PeakPercent, r.Threads)
+	}
+	if r.ThreadStores {
+		text += "; compiled with --thread-stores, which is slower"
 	}
 	_, err = fmt.Fprintln(e.stdout, text)
 	return err

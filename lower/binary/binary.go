@@ -101,7 +101,7 @@ func nested(module *ir.Op, name string) *ir.Op {
 
 func manifest(module *ir.Op, o Options) (*artifact.Manifest, error) {
 	m := &artifact.Manifest{
-		Format: artifact.Format, Version: artifact.Version, Compiler: o.Compiler, Target: o.Target, Arch: o.Arch, Precision: o.Precision, Tuning: takeTuning(module),
+		Format: artifact.Format, Version: artifact.Version, Compiler: o.Compiler, Target: o.Target, Arch: o.Arch, Precision: o.Precision, Tuning: takeTuning(module), ThreadStores: takeMark(module, ThreadStoresAttr),
 		Model: module.Attrs().Str("blu.model"), Args: numbers(module.Attr("blu.args")), States: []artifact.State{}, Functions: []artifact.Function{},
 	}
 	var err error

@@ -7,8 +7,12 @@ import (
 	"blutrain/ir"
 )
 
-// TuningAttr is the attribute of a module that says which tuning table chose among its kernels: {found, keys, sha256}.
-const TuningAttr = "blu.tuning"
+// TuningAttr is the attribute of a module that says which tuning table chose among its kernels: {found, keys, sha256}. ThreadStoresAttr is
+// that of one whose kernels have threads store all results.
+const (
+	TuningAttr       = "blu.tuning"
+	ThreadStoresAttr = "blu.thread_stores"
+)
 
 // takeTuning takes that attribute off a module; nil where there is none.
 func takeTuning(module *ir.Op) *artifact.Tuning {
@@ -19,6 +23,13 @@ func takeTuning(module *ir.Op) *artifact.Tuning {
 	module.SetAttr(TuningAttr, nil)
 	a := ir.Attrs(d.Entries)
 	return &artifact.Tuning{SHA256: a.Str("sha256"), Found: int(a.IntOr("found", 0)), Keys: int(a.IntOr("keys", 0))}
+}
+
+// takeMark takes an attribute without a value off a module, and reports whether it was there.
+func takeMark(module *ir.Op, name string) bool {
+	is := module.Attr(name) != nil
+	module.SetAttr(name, nil)
+	return is
 }
 
 // candidates lists the choices that kernels for GPUs were made for, and the kernels that can stand for those of the program.
