@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -136,17 +137,58 @@ train one {
 	}
 }
 
+// What is added to an index, or it is multiplied with, counts: functions run on indices below what the manifest says, and not on those above.
+func TestIndicesInSums(t *testing.T) {
+	for _, x := range []struct {
+		index string
+		below int64
+	}{
+		{"i", 7}, {"i + 1", 6}, {"2 + i", 5}, {"i + arange(3)", 5}, {"6 - i", 7}, {"arange(3) + 4 - i", 5}, {"3 * i", 3}, {"i * 6 + 0", 2}, {"2 * (i + 1)", 3},
+		{"2 * i + 2", 3}, {"minimum(i + 1, 9)", 6}, {"cast(i + 1, i64)", 6}, {"where(i == 0, i + 1, i + 3)", 4}, {"maximum(i + 1, i + 2)", 5},
+		{"i - 1", 0}, {"i + i", 0}, {"i + 7", 0}, {"-1 * i + 6", 0}, // none, or not known
+	} {
+		t.Run(x.index, func(t *testing.T) {
+			source := "model m(C = 4) {\n  param rows: f32[7, C] = normal(std: 1.0)\n  fn f(i: i32[3]) -> f32[3, C] { return rows[" + x.index + "] }\n}\n"
+			for _, target := range []string{"cpu", "cuda"} {
+				r, err := driver.Compile("m.blu", []byte(source), driver.Options{Target: target})
+				require.NoError(t, err)
+				f, ok := r.Artifact.Manifest.Function("f")
+				require.True(t, ok)
+				require.Equal(t, x.below, f.Inputs[0].Below, "for target %s", target)
+			}
+			r, err := driver.Compile("m.blu", []byte(source), driver.Options{Target: "ref"})
+			require.NoError(t, err)
+			p, err := ref.Open(r.Artifact, runtime.Options{})
+			require.NoError(t, err)
+			call := func(i int64) error {
+				in := runtime.Array{DType: formats.I32, Shape: []int64{3}}
+				for range 3 {
+					in.Data = binary.LittleEndian.AppendUint32(in.Data, uint32(i))
+				}
+				_, err := p.Call("f", map[string]runtime.Array{"i": in}, nil)
+				return err
+			}
+			if x.below > 0 {
+				require.NoError(t, call(0))
+				require.NoError(t, call(x.below-1))
+				require.ErrorContains(t, call(x.below), "out of range")
+			}
+		})
+	}
+}
+
 // An index that each of many operations takes twice is looked at once: the number of ways to where it chooses is 2^60.
 func TestIndicesByManyWays(t *testing.T) {
-	text := "model m(C = 8) {\n  param rows: f32[3, C] = normal(std: 1.0)\n  param w: f32[4, C] = normal(std: 1.0)\n  fn loss(i0: i32[B], labels: i32[B]) -> (f32, f32) {\n"
+	text := "model m(C = 8) {\n  param rows: f32[3, C] = normal(std: 1.0)\n  param w: f32[4, C] = normal(std: 1.0)\n  fn loss(i0: i32[B], k: i32[B], labels: i32[B]) -> (f32, f32) {\n    let n0 = arange(B)\n"
 	for i := range 60 {
-		text += fmt.Sprintf("    let i%d = maximum(i%d, minimum(i%d, %d))\n", i+1, i, i, i+1)
+		text += fmt.Sprintf("    let i%d = maximum(i%d, minimum(i%d, %d)) \n    let n%d = n%d + n%d\n", i+1, i, i, i+1, i+1, i, i)
 	}
-	text += "    return cross_entropy(linear(rows[i60], w), labels)\n  }\n}\ntrain m {\n  minimize loss\n  batch B = 2\n  optimizer sgd(lr: 0.1)\n}\n"
+	text += "    return cross_entropy(linear(rows[i60] + rows[k + n60], w), labels)\n  }\n}\ntrain m {\n  minimize loss\n  batch B = 2\n  optimizer sgd(lr: 0.1)\n}\n"
 	r, err := driver.Compile("m.blu", []byte(text), driver.Options{Target: "cpu"})
 	require.NoError(t, err)
 	f, ok := r.Artifact.Manifest.Function("loss")
 	require.True(t, ok)
 	require.Equal(t, "i0", f.Inputs[0].Name)
 	require.EqualValues(t, 3, f.Inputs[0].Below)
+	require.Zero(t, f.Inputs[1].Below, "what is added to it wraps around")
 }
