@@ -221,7 +221,7 @@ func (o Options) Pipeline(p Phase) string {
 	}
 	return strings.NewReplacer("$PRECISION", o.Precision, "$TARGET", o.Target, "$ARCH", o.Arch, "$ALIGN", fmt.Sprint(alignment(o.Target)), "$RECOMPUTE", o.recomputation(),
 		"$MESH", o.passOptions(), "$BUCKET", fmt.Sprint(cmp.Or(o.Bucket, bucketSize)), "$INTENSITY", fmt.Sprint(intensity(o.Target, o.Precision)),
-		"$TUNING", o.tableName(), "$CANDIDATES", fmt.Sprint(o.Candidates), "$STORES", fmt.Sprint(o.ThreadStores)).Replace(text)
+		"$TUNING", o.tableName(), "$CANDIDATES", fmt.Sprint(o.Candidates), "$STORES", fmt.Sprint(o.ThreadStores), "$MEMORY", fmt.Sprint(o.Budget)).Replace(text)
 }
 
 // dumpSuffix is what dump adds to a name.

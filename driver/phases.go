@@ -29,7 +29,7 @@ var Phases = []Phase{
 	{Name: "target", Summary: "each kernel lowered, functions as lists of launches", Targets: []string{"cpu"},
 		Passes: "program,host"},
 	{Name: "target", Summary: "each kernel lowered to PTX, functions as lists of launches", Targets: []string{"cuda"},
-		Passes: "program,ptx{arch=$ARCH tuning=$TUNING candidates=$CANDIDATES thread-stores=$STORES}"},
+		Passes: "program,ptx{arch=$ARCH tuning=$TUNING candidates=$CANDIDATES thread-stores=$STORES memory=$MEMORY}"},
 	{Name: "binary", Summary: "the artifact", Run: (*compilation).binary},
 }
 
@@ -43,7 +43,7 @@ const (
 type Phase struct {
 	Name, Summary string
 	Targets       []string // those that have the phase; nil: all
-	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN, $RECOMPUTE, $MESH, $BUCKET, $INTENSITY, $TUNING, $CANDIDATES and $STORES stand for options
+	Passes        string   // what runs on the module, as in a pipeline; $PRECISION, $TARGET, $ARCH, $ALIGN, $RECOMPUTE, $MESH, $BUCKET, $INTENSITY, $TUNING, $CANDIDATES, $STORES and $MEMORY stand for options
 	Sharded       string   // what runs instead for a mesh of ranks, unless ""
 	Run           func(*compilation) error
 }
@@ -112,11 +112,12 @@ type kernelOptions struct {
 var kernelTargets = map[string]func() kernels.Target{"cpu": kernels.CPU, "cuda": kernels.CUDA}
 
 type ptxOptions struct {
-	Arch         string   `help:"the GPUs" enum:"sm_80,sm_89,sm_90a"`
-	Tuning       fileName `help:"the table of measured choices between kernels: a file, shipped or none"`
-	Candidates   int      `help:"kernels to make for each choice, so that they can be measured; 0: only the one that is used"`
-	ThreadStores bool     `help:"let threads store all results, where the copy engine would store some"`
-	Products     string   `help:"how matrix products are lowered: by templates where they are predicted to be faster, wherever there is one, or the general way" enum:"auto,templates,general"`
+	Arch         string       `help:"the GPUs" enum:"sm_80,sm_89,sm_90a"`
+	Tuning       fileName     `help:"the table of measured choices between kernels: a file, shipped or none"`
+	Candidates   int          `help:"kernels to make for each choice, so that they can be measured; 0: only the one that is used"`
+	ThreadStores bool         `help:"let threads store all results, where the copy engine would store some"`
+	Memory       passes.Bytes `help:"what the program may take, beyond which kernels work in as little as they can; 0 is no limit"`
+	Products     string       `help:"how matrix products are lowered: by templates where they are predicted to be faster, wherever there is one, or the general way" enum:"auto,templates,general"`
 }
 
 type bufferOptions struct {

@@ -83,7 +83,15 @@ func lowerToPTX(s *passes.State, m *ir.Op, o ptxOptions) error {
 		return err
 	}
 	t := &ptx.Tuning{Table: table, Candidates: o.Candidates}
-	if err := ptx.Run(s.Ctx, m, ptx.Options{Target: o.Arch, Products: o.Products, Tuning: t, ThreadStores: o.ThreadStores}); err != nil {
+	options := ptx.Options{Target: o.Arch, Products: o.Products, Tuning: t, ThreadStores: o.ThreadStores}
+	if o.Memory > 0 {
+		plan, err := binary.PlanOf(m)
+		if err != nil {
+			return err
+		}
+		options.Room = max(1, int64(o.Memory)-plan.Total)
+	}
+	if err := ptx.Run(s.Ctx, m, options); err != nil {
 		return err
 	}
 	if o.ThreadStores {

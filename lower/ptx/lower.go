@@ -1,8 +1,10 @@
 package ptx
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"blutrain/blublas"
@@ -30,7 +32,7 @@ const (
 
 // Run replaces every tile.kernel of a module of programs by ptx.kernels for the target, and copies by launches of kernels.
 func Run(c *ir.Context, module *ir.Op, o Options) error {
-	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0}
+	later := &sharing{module: module, d: blublas.DeviceFor(o.Target), apart: o.Tuning != nil && o.Tuning.Candidates > 0, room: cmp.Or(o.Room, math.MaxInt64)}
 	var err error
 	if o.of, err = fusePointwise(c, module, o); err != nil {
 		return err

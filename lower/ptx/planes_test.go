@@ -1,7 +1,9 @@
 package ptx
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -96,27 +98,9 @@ func TestPlanes(t *testing.T) {
 		"made again, then ahead":     {[]string{"nt x w y", "neg u x", "nt x w y", "tn x z y"}, 0, []string{"x- w-", "", "x-|", "z|"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := dialects.NewContext()
-			module, err := ir.Parse(ctx, "planes.mlir", []byte(squares(c.launches...)))
-			require.NoError(t, err)
-			s := &sharing{module: module, d: blublas.DeviceFor(ptx.SM90A)}
-			for op := range module.Body().Ops() {
-				if op.Is(exec.Func) {
-					break
-				}
-				p, err := lowerOne(ctx, op, Options{Target: ptx.SM90A, Products: "templates"}, nil)
-				require.NoError(t, err)
-				if p != nil {
-					s.products = append(s.products, p)
-				}
-			}
-			require.Len(t, s.products, 4)
-			line := s.timeline(ir.LookupSymbol(module, "f"))
-			_, set := s.products[0].places(s.products[0].split.Of[0], s.products[0].split.Of[0].Sets[0], s.d, 0)
-			most := c.most * set
-			if most == 0 {
-				most = 100 * set
-			}
+			s := sharingOf(t, c.launches...)
+			line := s.timeline(ir.LookupSymbol(s.module, "f"))
+			most := cmp.Or(c.most, 100) * setOf(s)
 			line.keep(most)
 			line.ahead(most)
 			line.place()
@@ -126,6 +110,59 @@ func TestPlanes(t *testing.T) {
 				made[l.step] = madeBy(l)
 			}
 			require.Equal(t, c.made, made)
+		})
+	}
+}
+
+// sharingOf is the decision for those launches, yet to be taken.
+func sharingOf(t *testing.T, launches ...string) *sharing {
+	ctx := dialects.NewContext()
+	module, err := ir.Parse(ctx, "planes.mlir", []byte(squares(launches...)))
+	require.NoError(t, err)
+	s := &sharing{module: module, d: blublas.DeviceFor(ptx.SM90A), room: math.MaxInt64}
+	for op := range module.Body().Ops() {
+		if op.Is(exec.Func) {
+			break
+		}
+		p, err := lowerOne(ctx, op, Options{Target: ptx.SM90A, Products: "templates"}, nil)
+		require.NoError(t, err)
+		if p != nil {
+			s.products = append(s.products, p)
+		}
+	}
+	require.Len(t, s.products, 4)
+	return s
+}
+
+// setOf is the bytes of a set of planes.
+func setOf(s *sharing) int64 {
+	_, bytes := s.products[0].places(s.products[0].split.Of[0], s.products[0].split.Of[0].Sets[0], s.d, 0)
+	return bytes
+}
+
+// Room for a third set saves reading a gradient a second time, in every pair of products: with enough of them it is taken, if it may be.
+func TestWorthMoreMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		pairs, room, sets int64 // room in sets; 0: no limit
+		saved             int64 // matrices that are read less often
+	}{
+		"few":               {pairs: 12, sets: 2},
+		"many":              {pairs: 24, sets: 3, saved: 24},
+		"many, enough room": {pairs: 24, room: 3, sets: 3, saved: 24},
+		"many, no room":     {pairs: 24, room: 2, sets: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var launches []string
+			for i := range c.pairs {
+				launches = append(launches, fmt.Sprintf("nn dy%[1]d w%[1]d dx", i), fmt.Sprintf("tn dy%[1]d x%[1]d dw", i))
+			}
+			s := sharingOf(t, launches...)
+			least := s.within(0)
+			s.room = cmp.Or(c.room*setOf(s), s.room)
+			best := s.best()
+			require.Equal(t, c.sets*setOf(s), best.scratch)
+			require.Equal(t, c.saved*4*edge*edge, least.moved-best.moved)
+			apart(t, best.lines[0], best.scratch)
 		})
 	}
 }

@@ -20,6 +20,9 @@ type Options struct {
 	// ThreadStores says that no kernel has the copy engine write to global memory, for tools that don't see what it writes there.
 	ThreadStores bool
 
+	// Room is the bytes of memory beside values that kernels may work in where they don't need as much; 0: no limit.
+	Room int64
+
 	of functions // of operands that products have, by kernel
 }
 
