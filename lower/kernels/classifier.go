@@ -58,12 +58,18 @@ func (p *preparer) findClassifier(dot *ir.Op) *classifier {
 	return k
 }
 
-// atOnce is the most rows of a chunk: twice as many where logits take half the memory.
-func (k *classifier) atOnce() int64 {
-	if fromProduct(k.dot.Result(0)) {
-		return 2 * k.p.target.ClassifierRows
+func (k *classifier) atOnce() int64 { return RowsAtOnce(k.dot, k.p.target.ClassifierRows) }
+
+// RowsAtOnce is the most rows of logits, which a product gives, that are computed at a time: those that it says or, of float32, so many by
+// default, and twice as many where logits take half the memory.
+func RowsAtOnce(dot *ir.Op, byDefault int64) int64 {
+	if n := dot.Attrs().IntOr(blu.RowsAttr, 0); n > 0 {
+		return n
 	}
-	return k.p.target.ClassifierRows
+	if fromProduct(dot.Result(0)) {
+		return 2 * byDefault
+	}
+	return byDefault
 }
 
 // findProducts sorts the products with the gradient of the logits into those over classes, which give a row for each row,

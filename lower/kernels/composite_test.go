@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -258,6 +259,26 @@ func classifierProgram(targets *ir.Tensor) *program {
 // A classifier is computed chunk by chunk where the target says so, the last chunk being smaller.
 func TestClassifier(t *testing.T) {
 	each(t, func() *program { return classifierProgram(integers(ir.NewContext(), rng(), 13, 11)) })
+}
+
+// A classifier has as many rows at once as its product says, whatever the target likes.
+func TestRowsAtOnce(t *testing.T) {
+	for rows, chunks := range map[int64]int{0: 3, 2: 6, 6: 2, 11: 1} {
+		p := classifierProgram(integers(ir.NewContext(), rng(), 13, 11))
+		if rows > 0 {
+			logits := ir.LookupSymbol(p.module, "f").Body().First()
+			require.True(t, logits.Is(blu.Dot))
+			logits.SetAttr(blu.RowsAttr, p.c.Int64(rows))
+		}
+		p.check(t, tiny())
+		n := 0
+		for op := range ir.LookupSymbol(p.module, "f").Body().Ops() {
+			if op.Is(tile.Launch) && strings.HasPrefix(op.Attrs().Sym("kernel"), "cross_entropy") {
+				n++
+			}
+		}
+		require.Equal(t, chunks, n, "%d rows", rows)
+	}
 }
 
 // When no target counts, sum, count and gradients are zero.

@@ -25,15 +25,26 @@ func (f *frontier) add(p choice) bool {
 
 // within looks for the plan of the least time whose peak is at most limit. ok is false when it finds none; then the plan is
 // the one of the least peak. Where there is room for what auto keeps, nothing is computed again that auto doesn't: so that a plan with
-// more memory than by default is no slower, whatever the predictions are worth.
+// more memory than by default is no slower, whatever the predictions are worth; then more rows of logits at once may be the better use of it.
 func (c *chooser) within(limit int64) (plan choice, ok bool) {
 	c.weigh()
-	var f frontier
-	if auto := c.auto(); auto.peak <= limit {
-		f = c.parts(auto)
-	} else {
-		f = c.frontier()
+	if auto := c.auto(); auto.peak > limit {
+		return c.frontier().within(limit)
 	}
+	for _, n := range c.multiples() {
+		c.setTimes(n)
+		if auto := c.auto(); auto.peak <= limit {
+			if p, fits := c.parts(auto).within(limit); fits && (!ok || p.cost < plan.cost) {
+				plan, ok = p, true
+			}
+		}
+	}
+	c.setTimes(plan.times)
+	return plan, ok
+}
+
+// within is the fastest plan whose peak is at most limit, or the one of the least peak.
+func (f frontier) within(limit int64) (plan choice, ok bool) {
 	for _, p := range f {
 		if p.peak <= limit {
 			return p, true

@@ -8,13 +8,14 @@ import (
 // choice is a plan with what it comes to.
 type choice struct {
 	items []int // the items that are recomputed
+	times int64 // how many times as many rows of logits are computed at once as by default
 	usage
 }
 
 // try estimates the recomputation of some items.
 func (c *chooser) try(items []int) choice {
 	c.setPlan(items)
-	return choice{items, c.measure(c.plan)}
+	return choice{items, c.times, c.measure(c.plan)}
 }
 
 // setPlan drops the operations of items, and the views of what they compute.
@@ -34,7 +35,7 @@ func (c *chooser) setPlan(items []int) {
 }
 
 // none keeps everything.
-func (c *chooser) none() choice { return choice{usage: c.base} }
+func (c *chooser) none() choice { return choice{times: c.times, usage: c.base} }
 
 // auto recomputes what is cheap, if that makes a difference.
 func (c *chooser) auto() choice {

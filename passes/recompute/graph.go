@@ -11,11 +11,22 @@ import (
 type graph struct {
 	fn     *ir.Op
 	target Target
-	beside bool // kernels of products compute, beside their results, what others read that is computed of the same
-	planes bool // operands of products are split into planes, by launches that may compute them
+	beside bool  // kernels of products compute, beside their results, what others read that is computed of the same
+	planes bool  // operands of products are split into planes, by launches that may compute them
+	copies int64 // of a chunk of logits' gradient that products work on
 	ops    []node
 	values []value
 	end    int32 // the terminator's number
+
+	times  int64   // how many times as many rows of logits are computed at once as by default
+	logits []sized // what takes memory for those
+}
+
+// sized is a value of elements of so many bytes.
+type sized struct {
+	number int32
+	v      *ir.Value
+	elem   int64
 }
 
 // node is one operation. One that rounds an argument of the function for products is no operation of the function's yet.
@@ -35,6 +46,7 @@ type node struct {
 	isAddition bool
 	inPlace    bool // may write its result over an operand
 	again      bool // is a copy that an earlier run made
+	chunked    *chunked
 }
 
 // value is one argument or result of an operation.
@@ -60,7 +72,7 @@ func newGraph(fn *ir.Op, t Target) (g *graph, ok bool) {
 			return nil, false
 		}
 	}
-	b := graphBuilder{graph: &graph{fn: fn, target: t}, number: map[*ir.Value]int32{}, twin: map[*ir.Value]int32{}, rounding: roundingOf(fn, t), rewritten: rewrittenArguments(fn)}
+	b := graphBuilder{graph: &graph{fn: fn, target: t, times: 1}, number: map[*ir.Value]int32{}, twin: map[*ir.Value]int32{}, rounding: roundingOf(fn, t), rewritten: rewrittenArguments(fn)}
 	b.arguments(body)
 	for op := range body.Ops() {
 		if !b.operation(op) {
@@ -68,7 +80,7 @@ func newGraph(fn *ir.Op, t Target) (g *graph, ok bool) {
 		}
 	}
 	g = b.graph
-	g.beside, g.planes = t.products(g.ops)
+	g.beside, g.planes, g.copies = t.products(g.ops)
 	g.pinEquals()
 	g.pinChunks()
 	g.end = int32(len(g.ops) - 1)
@@ -160,6 +172,7 @@ func (b *graphBuilder) operation(op *ir.Op) bool {
 		b.twin[r] = b.value(&n, r, roundedBytes, len(n.in)-1)
 	}
 	n.results = int32(len(b.values)) - n.first
+	n.chunked = b.chunkedOf(op, &n)
 	b.ops = append(b.ops, n)
 	return true
 }
@@ -182,10 +195,21 @@ func (b *graphBuilder) value(n *node, v *ir.Value, elem int64, from int) int32 {
 	case inline:
 		out.size = 0
 	default:
-		out.bytes = roundUp(bytesInMemory(v, elem, b.target))
+		out.bytes = roundUp(b.bytesInMemory(v, elem))
+		if out.bytes > 0 && inChunks(v, b.target) {
+			b.logits = append(b.logits, sized{number, v, elem})
+		}
 	}
 	b.values = append(b.values, out)
 	return number
+}
+
+// setTimes has some times as many rows of logits computed at once as by default.
+func (g *graph) setTimes(n int64) {
+	g.times = n
+	for _, x := range g.logits {
+		g.values[x.number].bytes = roundUp(g.bytesInMemory(x.v, x.elem))
+	}
 }
 
 func sizeOf(v *ir.Value, elem int64) int64 { return ir.NumElements(v.Shape()) * elem }

@@ -1,8 +1,11 @@
 package recompute
 
 import (
+	"slices"
+
 	"blutrain/dialects/blu"
 	"blutrain/ir"
+	"blutrain/lower/kernels"
 )
 
 // sumsChunks reports whether a product adds up what chunks of logits give, so that its result is in memory from the first
@@ -21,25 +24,80 @@ func sumsChunks(op *ir.Op, t Target) bool {
 
 // bytesInMemory is the bytes of a value of elements of so many bytes, or of the rows of logits, or of their gradient, that are there at
 // once: logits that only a loss needs are never in memory whole.
-func bytesInMemory(v *ir.Value, elem int64, t Target) int64 {
-	n := ir.NumElements(v.Shape())
-	if inChunks(v, t) {
-		n = min(n, t.chunkRows(v.Shape(), elem)*v.Shape()[len(v.Shape())-1])
-	}
+func (g *graph) bytesInMemory(v *ir.Value, elem int64) int64 {
 	if inSum(v) {
 		return 0
+	}
+	n := ir.NumElements(v.Shape())
+	if inChunks(v, g.target) {
+		n = min(n, g.chunkRows(logitsOf(v))*v.Shape()[len(v.Shape())-1])
 	}
 	return n * elem
 }
 
-// chunkRows is how many rows of logits there are at once, whose number chunks share.
-func (t Target) chunkRows(shape []int64, elem int64) int64 {
-	rows, most := ir.NumElements(shape[:len(shape)-1]), t.LogitsRows
-	if elem == roundedBytes {
-		most *= 2
+// fewestChunks is into how many chunks logits are cut at least where more rows are computed at once than by default.
+const fewestChunks = 4
+
+// rowsAtOnce is how many rows of logits there are at once at most: by default, or some times as many.
+func (g *graph) rowsAtOnce(logits *ir.Value) int64 {
+	most := kernels.RowsAtOnce(logits.Op(), g.target.LogitsRows)
+	rows := rowsOf(logits)
+	if logits.Op().Attr(blu.RowsAttr) == nil && rows > fewestChunks*most {
+		most = min(most*g.times, (rows+fewestChunks-1)/fewestChunks)
 	}
-	chunks := (rows + most - 1) / most
-	return (rows + chunks - 1) / chunks
+	return most
+}
+
+func rowsOf(v *ir.Value) int64 { return ir.NumElements(v.Shape()[:len(v.Shape())-1]) }
+
+// chunks is how many chunks logits are computed in.
+func (g *graph) chunks(logits *ir.Value) int64 {
+	most := g.rowsAtOnce(logits)
+	return (rowsOf(logits) + most - 1) / most
+}
+
+// chunkRows is how many rows of logits there are at once, whose number chunks share.
+func (g *graph) chunkRows(logits *ir.Value) int64 {
+	chunks := g.chunks(logits)
+	return (rowsOf(logits) + chunks - 1) / chunks
+}
+
+// logitsOf is the logits that a value is, or is the gradient of.
+func logitsOf(v *ir.Value) *ir.Value {
+	if v.DefinedBy(blu.CrossEntropyGrad) {
+		return v.Op().Operand(0)
+	}
+	return v
+}
+
+// A chunked operation is computed once for each chunk of logits.
+type chunked struct {
+	logits *ir.Value
+	again  []int32 // values that each chunk but the first reads or writes once more
+}
+
+// chunkedOf is what of an operation, of the graph's node n, is done for each chunk; nil where it has nothing to do with such logits.
+func (g *graph) chunkedOf(op *ir.Op, n *node) *chunked {
+	of := func(v *ir.Value) bool { return inChunks(v, g.target) }
+	if op.Is(blu.CrossEntropy) && of(op.Operand(0)) {
+		return &chunked{logits: op.Operand(0)}
+	}
+	if !op.Is(blu.Dot) {
+		return nil
+	}
+	if of(op.Result(0)) {
+		return &chunked{op.Result(0), n.in[1:2]}
+	}
+	for i, v := range op.Operands() {
+		if !v.DefinedBy(blu.CrossEntropyGrad) || !of(v) {
+			continue
+		}
+		if lhs, rhs := blu.DotOperandAxes(op); slices.Contains([]blu.DotAxes{lhs, rhs}[i].Free, int64(len(v.Shape())-1)) {
+			return &chunked{logitsOf(v), []int32{n.first, n.first}} // a sum over rows: read and written
+		}
+		return &chunked{logitsOf(v), n.in[1-i : 2-i]}
+	}
+	return nil
 }
 
 // inSum reports whether a value is added to a sum that the function keeps in storage: products and lookups' rows are added where
@@ -61,10 +119,7 @@ func inSum(v *ir.Value) bool {
 
 // inChunks reports whether a value is logits, or their gradient, that are computed some rows at a time.
 func inChunks(v *ir.Value, t Target) bool {
-	logits := v
-	if v.DefinedBy(blu.CrossEntropyGrad) {
-		logits = v.Op().Operand(0)
-	}
+	logits := logitsOf(v)
 	return ir.NumElements(v.Shape()) > t.LogitsElems && logits.DefinedBy(blu.Dot) && onlyForLoss(logits)
 }
 

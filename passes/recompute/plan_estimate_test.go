@@ -23,6 +23,8 @@ func TestEstimateAgainstPlans(t *testing.T) {
 		{"gpt2", "cuda", "bf16", gpt2, 0.02},
 		{"gpt2", "cuda", "bf16", map[string]float64{"L": 2, "H": 16, "C": 1024, "B": 8}, 0.02},
 		{"gpt2", "cuda", "fp32", gpt2, 0.02},
+		{"gpt2", "cuda", "bf16", map[string]float64{"L": 4, "B": 64}, 0.02},
+		{"gpt2", "cuda", "fp32", map[string]float64{"L": 4, "B": 64}, 0.02},
 		{"gpt2", "cpu", "bf16", gpt2, 0.12},
 		{"llama", "cuda", "bf16", map[string]float64{"L": 3, "V": 8192, "B": 4}, 0.02},
 		{"llama", "cuda", "tf32", map[string]float64{"L": 3, "V": 8192, "B": 4}, 0.02},

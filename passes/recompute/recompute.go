@@ -38,7 +38,7 @@ type Report struct {
 // Run chooses what to recompute in each function of a module, and rewrites the functions. visit is told of each, unless nil.
 func Run(c *ir.Context, module *ir.Op, o Options, visit func(*ir.Op)) ([]Report, error) {
 	var reports []Report
-	storage := storageOf(module, o.Target)
+	storage, times := storageOf(module, o.Target), int64(1)
 	for fn := range module.Body().Ops() {
 		if fn.Name() != "func.func" || fn.Body() == nil {
 			continue
@@ -46,7 +46,7 @@ func Run(c *ir.Context, module *ir.Op, o Options, visit func(*ir.Op)) ([]Report,
 		if visit != nil {
 			visit(fn)
 		}
-		r, err := function(c, fn, o, storage)
+		r, err := function(c, fn, o, storage, &times)
 		if err != nil {
 			return nil, err
 		}
@@ -57,8 +57,9 @@ func Run(c *ir.Context, module *ir.Op, o Options, visit func(*ir.Op)) ([]Report,
 	return reports, nil
 }
 
-// function works on one function; the report is nil for one that is not straight-line.
-func function(c *ir.Context, fn *ir.Op, o Options, storage Needs) (*Report, error) {
+// function works on one function; the report is nil for one that is not straight-line. times is how many times as many rows of logits as by
+// default are computed at once by the function before it that has gradients of them.
+func function(c *ir.Context, fn *ir.Op, o Options, storage Needs, times *int64) (*Report, error) {
 	g, ok := newGraph(fn, o.Target)
 	if !ok {
 		return nil, nil
@@ -76,6 +77,16 @@ func function(c *ir.Context, fn *ir.Op, o Options, storage Needs) (*Report, erro
 	case o.Mode == Full:
 		plan = ch.full()
 	}
+	switch sums := g.sumsChunks(); {
+	case !sums: // an evaluation, which needs less memory: by the kernels that training has
+		plan = ch.inTimes(plan, *times)
+	case o.Budget == 0 && o.Mode != Full:
+		plan = ch.enlarge(plan)
+		fallthrough
+	default:
+		*times = plan.times
+	}
+	ch.inRows(c, plan)
 	r := &Report{Function: ir.SymName(fn), Before: ch.base.peak, After: plan.peak, Seconds: plan.cost, Added: plan.cost - ch.base.cost}
 	if len(plan.items) > 0 {
 		r.Copies = ch.apply(c, plan)

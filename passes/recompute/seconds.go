@@ -70,7 +70,7 @@ func note(groups []int32, v, g int32) {
 
 // kernel is the seconds of a group.
 func (m *meter) kernel(g int32) float64 {
-	compute, bytes := 0.0, int64(0)
+	compute, bytes, starts := 0.0, int64(0), int64(1)
 	simple, writes := true, false // all elementwise; anything in memory
 	beside := m.beside && m.onlyCopies(g)
 	for p := m.head[g]; p >= 0; p = m.next[p] {
@@ -78,6 +78,10 @@ func (m *meter) kernel(g int32) float64 {
 		op, first := m.node(i)
 		compute += op.flops/m.target.speed(op.op) + op.simple/m.target.Simple
 		simple = simple && op.role == elementwise
+		if op.chunked != nil {
+			starts = m.chunks(op.chunked.logits)
+			bytes += (starts - 1) * m.again(op.chunked)
+		}
 		for _, v := range op.in {
 			n := m.read(i, v, g, beside)
 			if op.role == gather {
@@ -95,7 +99,7 @@ func (m *meter) kernel(g int32) float64 {
 		return compute * hidden // part of what makes planes
 	}
 	moves := float64(bytes) / m.target.Bandwidth
-	return m.target.Start + max(compute, moves) + hidden*min(compute, moves)
+	return float64(starts)*m.target.Start + max(compute, moves) + hidden*min(compute, moves)
 }
 
 // inPlanes reports whether a result, v, is computed where planes are made of it for the only product that reads it, and nowhere else.

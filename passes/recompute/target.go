@@ -11,7 +11,7 @@ import (
 
 // Target is what the estimates need to know of a target.
 type Target struct {
-	LogitsElems, LogitsRows int64 // logits of more elements are computed so many rows at a time; twice as many of bfloat16
+	LogitsElems, LogitsRows int64 // logits of more elements are computed so many rows at a time, if not more; twice as many of bfloat16
 
 	Products   map[string]float64 // floating-point operations a second of matrix products, by precision
 	Simple     float64            // of all else
@@ -21,6 +21,8 @@ type Target struct {
 	// Beside lists the precisions of products that compute elementwise operations beside their epilogue, where they read the same; Planes
 	// those of which launches of their own split the operands.
 	Beside, Planes []string
+	// Copies is how many copies of a chunk of logits' gradient products work on, in precisions where they work on copies.
+	Copies map[string]int64
 }
 
 // TargetFor describes a target by its name, and by what it is compiled for where there is a choice.
@@ -36,6 +38,7 @@ func TargetFor(name, arch string) Target {
 	t := Target{
 		LogitsElems: k.LogitsElems, LogitsRows: k.ClassifierRows,
 		Products: map[string]float64{}, Simple: d.Flops("fp32-strict"), Bandwidth: d.Bandwidth, Start: blublas.StepSeconds, ColumnSums: k.GemmColumnSums, Beside: k.Beside, Planes: []string{"fp32"},
+		Copies: map[string]int64{"fp32": 2, "tf32": 1},
 	}
 	for _, p := range []string{"", "fp32", "fp32-strict", "tf32", "bf16"} {
 		t.Products[p] = d.Flops(p)
@@ -55,12 +58,12 @@ func (t Target) speed(op *ir.Op) float64 {
 }
 
 // products tells how a function's products are computed: as the first is.
-func (t Target) products(ops []node) (beside, planes bool) {
+func (t Target) products(ops []node) (beside, planes bool, copies int64) {
 	for i := range ops {
 		if ops[i].role == product {
 			p := ops[i].op.Attrs().Str(blu.PrecisionAttr)
-			return slices.Contains(t.Beside, p), slices.Contains(t.Planes, p)
+			return slices.Contains(t.Beside, p), slices.Contains(t.Planes, p), t.Copies[p]
 		}
 	}
-	return false, false
+	return false, false, 0
 }

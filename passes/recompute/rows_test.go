@@ -1,0 +1,56 @@
+package recompute_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"blutrain/dialects/blu"
+	"blutrain/driver"
+	"blutrain/ir"
+)
+
+// rowsOf is how many rows of logits are computed at once in each function that has a loss, 0 for as many as by default, of GPT-2 124M.
+func rowsOf(t *testing.T, o driver.Options) map[string]int64 {
+	src, err := os.ReadFile("../../examples/gpt2.blu")
+	require.NoError(t, err)
+	o.CompileTo = "graph"
+	r, err := driver.Compile("gpt2.blu", src, o)
+	require.NoError(t, err)
+	rows := map[string]int64{}
+	ir.Walk(r.Module, func(op *ir.Op) ir.WalkResult {
+		if op.Is(blu.CrossEntropy) {
+			rows[ir.SymName(op.Parent())] = op.Operand(0).Op().Attrs().IntOr(blu.RowsAttr, 0)
+		}
+		return ir.Advance
+	})
+	return rows
+}
+
+// Rows of logits at once become more where the batch is large and memory is fullest elsewhere, or a budget has room for them, but never a
+// quarter of all of them; evaluation has those that training has.
+func TestRows(t *testing.T) {
+	for _, tc := range []struct {
+		precision, recompute string
+		batch                float64
+		budget               int64 // GiB
+		want                 int64
+	}{
+		{precision: "bf16", batch: 4},
+		{precision: "bf16", batch: 16},
+		{precision: "bf16", batch: 64, want: 8192},
+		{precision: "bf16", batch: 64, recompute: "full"},
+		{precision: "bf16", batch: 64, budget: 40, want: 16384},
+		{precision: "bf16", batch: 64, budget: 16},
+		{precision: "fp32", batch: 16},
+		{precision: "fp32", batch: 64, want: 4096},
+		{precision: "tf32", batch: 16},
+		{precision: "tf32", batch: 64, want: 4096},
+		{precision: "fp32-strict", batch: 16},
+		{precision: "fp32-strict", batch: 64, want: 4096},
+	} {
+		o := driver.Options{Target: "cuda", Precision: tc.precision, Recompute: tc.recompute, Budget: tc.budget << 30, Set: map[string]float64{"B": tc.batch}}
+		require.Equal(t, map[string]int64{"accumulate": tc.want, "eval": tc.want, "loss": tc.want}, rowsOf(t, o), "%+v", tc)
+	}
+}
