@@ -35,7 +35,9 @@
 // by one later group alone is computed there. A value that leaves its group takes memory from the group that computes it to
 // the last that reads it. Views take none, parts of a concatenation are written to their place in it, arguments, constants
 // and results of the function live in storage of their own. A result takes over the memory of an operand of its size that
-// its group alone reads last. Of logits that only a loss needs, some rows are there at a time. What products of bf16 and others read
+// its group alone reads last. Of logits that only a loss needs, some rows are there at a time: as many
+// as the target likes or, on GPUs, some times as many, where that saves enough of what chunks read and write again for each byte it takes, or
+// within a budget where it is the better use of memory. What products of bf16 and others read
 // rounded, by the rules of lower/kernels, is there in bfloat16: instead of the float32, or beside it if something reads that too; weights
 // are rounded first of all and kept so. The peak is the largest sum of what lives at one time; the arena that is packed later may be
 // larger by the gaps between its pieces.

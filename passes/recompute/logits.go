@@ -42,7 +42,7 @@ const fewestChunks = 4
 func (g *graph) rowsAtOnce(logits *ir.Value) int64 {
 	most := kernels.RowsAtOnce(logits.Op(), g.target.LogitsRows)
 	rows := rowsOf(logits)
-	if logits.Op().Attr(blu.RowsAttr) == nil && rows > fewestChunks*most {
+	if g.target.LargerChunks && logits.Op().Attr(blu.RowsAttr) == nil && rows > fewestChunks*most {
 		most = min(most*g.times, (rows+fewestChunks-1)/fewestChunks)
 	}
 	return most

@@ -21,6 +21,8 @@ type Target struct {
 	// Beside lists the precisions of products that compute elementwise operations beside their epilogue, where they read the same; Planes
 	// those of which launches of their own split the operands.
 	Beside, Planes []string
+	// LargerChunks says that more rows of logits at once may be better: chunks are in no cache as it is.
+	LargerChunks bool
 	// Copies is how many copies of a chunk of logits' gradient products work on, in precisions where they work on copies.
 	Copies map[string]int64
 }
@@ -38,7 +40,7 @@ func TargetFor(name, arch string) Target {
 	t := Target{
 		LogitsElems: k.LogitsElems, LogitsRows: k.ClassifierRows,
 		Products: map[string]float64{}, Simple: d.Flops("fp32-strict"), Bandwidth: d.Bandwidth, Start: blublas.StepSeconds, ColumnSums: k.GemmColumnSums, Beside: k.Beside, Planes: []string{"fp32"},
-		Copies: map[string]int64{"fp32": 2, "tf32": 1},
+		LargerChunks: true, Copies: map[string]int64{"fp32": 2, "tf32": 1},
 	}
 	for _, p := range []string{"", "fp32", "fp32-strict", "tf32", "bf16"} {
 		t.Products[p] = d.Flops(p)
