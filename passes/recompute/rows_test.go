@@ -50,6 +50,9 @@ func TestRows(t *testing.T) {
 		{precision: "fp32-strict", batch: 16},
 		{precision: "fp32-strict", batch: 64, want: 4096},
 	} {
+		if tc.budget > 0 && testing.Short() {
+			continue // plans several times
+		}
 		o := driver.Options{Target: "cuda", Precision: tc.precision, Recompute: tc.recompute, Budget: tc.budget << 30, Set: map[string]float64{"B": tc.batch}}
 		require.Equal(t, map[string]int64{"accumulate": tc.want, "eval": tc.want, "loss": tc.want}, rowsOf(t, o), "%+v", tc)
 	}
