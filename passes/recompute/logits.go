@@ -70,7 +70,7 @@ func logitsOf(v *ir.Value) *ir.Value {
 	return v
 }
 
-// A chunked operation is computed once for each chunk of logits.
+// chunked is an operation that is computed once for each chunk of logits.
 type chunked struct {
 	logits *ir.Value
 	again  []int32 // values that each chunk but the first reads or writes once more

@@ -77,14 +77,13 @@ func function(c *ir.Context, fn *ir.Op, o Options, storage Needs, times *int64) 
 	case o.Mode == Full:
 		plan = ch.full()
 	}
-	switch sums := g.sumsChunks(); {
-	case !sums: // an evaluation, which needs less memory: by the kernels that training has
-		plan = ch.inTimes(plan, *times)
-	case o.Budget == 0 && o.Mode != Full:
-		plan = ch.enlarge(plan)
-		fallthrough
-	default:
+	if g.sumsChunks() {
+		if o.Budget == 0 && o.Mode != Full {
+			plan = ch.enlarge(plan)
+		}
 		*times = plan.times
+	} else { // perhaps an evaluation, which needs less memory: by the kernels that training has
+		plan = ch.inTimes(plan, *times)
 	}
 	ch.inRows(c, plan)
 	r := &Report{Function: ir.SymName(fn), Before: ch.base.peak, After: plan.peak, Seconds: plan.cost, Added: plan.cost - ch.base.cost}
