@@ -179,9 +179,11 @@ func (m *mover) kernel(at *ir.Builder, name string, each func(l *lowering, place
 	places := slices.Clone(b.Kernel.Body().Args())
 	rest := at32
 	for d := len(shape) - 1; d >= 0; d-- {
-		extent := int(max(shape[d], 1))
-		i := b.RemI(rest, extent)
-		rest = b.DivI(rest, extent)
+		i := rest
+		if d > 0 {
+			extent := int(max(shape[d], 1))
+			i, rest = b.RemI(rest, extent), b.DivI(rest, extent)
+		}
 		for j := range places {
 			if strides[j][d] >= 1<<31 {
 				return nil, fmt.Errorf("strides of dimension %d are too large for the target's 32-bit indices", d)
