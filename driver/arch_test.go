@@ -28,7 +28,7 @@ func TestArch(t *testing.T) {
 		require.NotContains(t, string(program), "ptx.")
 	}
 	_, err := Compile("m.blu", src, Options{Target: "cuda", Arch: "sm_91"})
-	require.ErrorContains(t, err, `target cuda has no arch "sm_91"`)
+	require.EqualError(t, err, `target cuda has no arch "sm_91"; it has sm_90a (GPUs of compute capability 9.0 alone), sm_89 (8.9 and later), sm_80 (8.0 and later)`)
 	_, err = Compile("m.blu", src, Options{Target: "cpu", Arch: "sm_80"})
-	require.EqualError(t, err, "target cpu is compiled for no arch in particular")
+	require.EqualError(t, err, "target cpu is compiled for no arch in particular: --arch is for --target cuda")
 }

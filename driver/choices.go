@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -125,9 +126,13 @@ func (c *compilation) checkArch(t Target) error {
 	}
 	if c.Arch != "" && !slices.Contains(t.Archs, c.Arch) {
 		if len(t.Archs) == 0 {
-			return optionErrorf("target %s is compiled for no arch in particular", t.Name)
+			return optionErrorf("target %s is compiled for no arch in particular: --arch is for --target cuda", t.Name)
 		}
-		return optionErrorf("target %s has no arch %q%s; it has %s", t.Name, c.Arch, near.Suggest(c.Arch, t.Archs), strings.Join(t.Archs, ", "))
+		var has []string
+		for i, a := range t.Archs {
+			has = append(has, fmt.Sprintf("%s (%s)", a, t.RunsOn[i]))
+		}
+		return optionErrorf("target %s has no arch %q; it has %s", t.Name, c.Arch, strings.Join(has, ", "))
 	}
 	return nil
 }

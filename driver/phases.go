@@ -54,7 +54,8 @@ const PhaseAttr = "blu.phase"
 // Targets lists what can be compiled for.
 var Targets = []Target{
 	{Name: "cpu", Summary: "bytecode for processors", Precisions: []string{"fp32", "fp32-strict", "bf16"}},
-	{Name: "cuda", Summary: "PTX for NVIDIA GPUs", Precisions: []string{"fp32", "fp32-strict", "tf32", "bf16"}, Archs: []string{"sm_90a", "sm_89", "sm_80"}, Align: 256},
+	{Name: "cuda", Summary: "PTX for NVIDIA GPUs", Precisions: []string{"fp32", "fp32-strict", "tf32", "bf16"}, Archs: []string{"sm_90a", "sm_89", "sm_80"},
+		RunsOn: []string{"GPUs of compute capability 9.0 alone", "8.9 and later", "8.0 and later"}, Align: 256},
 	{Name: "ref", Summary: "evaluated operation by operation in float64: the oracle", Precisions: []string{"fp32", "fp32-strict", "bf16"}},
 }
 
@@ -63,6 +64,7 @@ type Target struct {
 	Name, Summary string
 	Precisions    []string // the first is the default
 	Archs         []string // machines it can be compiled for, the first is the default; nil: no choice
+	RunsOn        []string // what programs for each of them run on
 	Align         int64    // bytes that offsets in the arena are multiples of; 0: 64
 }
 

@@ -64,8 +64,12 @@ func summary(s *streams, m *artifact.Manifest) {
 		fmt.Fprintf(s.out, "  %s(%s) -> (%s)  scalars (%s), %.3g GFLOP, arena %s\n", f.Name, values(f.Inputs), values(f.Outputs), values(f.Scalars), f.Flops/1e9, size(f.Arena))
 	}
 	fmt.Fprintln(s.out, "files")
+	width := 0
 	for _, f := range m.Files {
-		fmt.Fprintf(s.out, "  %-32s %s\n", f.Name, size(f.Bytes))
+		width = max(width, len(f.Name))
+	}
+	for _, f := range m.Files {
+		fmt.Fprintf(s.out, "  %-*s  %s\n", width, f.Name, size(f.Bytes))
 	}
 }
 

@@ -4,6 +4,7 @@ package device
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,7 +42,11 @@ func openGPU(a *artifact.Artifact, device string, opts runtime.Options) (runtime
 		}
 		ordinal = n
 	}
-	return cuda.OpenProgram(a, ordinal, opts)
+	p, err := cuda.OpenProgram(a, ordinal, opts)
+	if errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.ErrNoGPU) {
+		err = fmt.Errorf("%w; an artifact compiled for cuda runs on an NVIDIA GPU alone: bluc compile --target cpu makes one that runs here", err)
+	}
+	return p, err
 }
 
 func wrongDevice(a *artifact.Artifact, has, device string) error {

@@ -1,12 +1,14 @@
 package device
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"blutrain/artifact"
 	"blutrain/runtime"
+	"blutrain/runtime/cuda"
 )
 
 // A device that an artifact isn't for, or that is none, is one clear line.
@@ -27,4 +29,18 @@ func TestDeviceNames(t *testing.T) {
 		_, err := Open(&artifact.Artifact{Manifest: artifact.Manifest{Target: c.target}}, c.device, runtime.Options{})
 		require.EqualError(t, err, c.want)
 	}
+}
+
+// Where there is no GPU, what was compiled for one says so, and what to do.
+func TestWithoutAGPU(t *testing.T) {
+	a := &artifact.Artifact{Manifest: artifact.Manifest{Target: "cuda", Arch: "sm_80"}, Files: []artifact.File{{Name: artifact.ProgramName, Data: []byte("builtin.module {\n}\n")}}}
+	p, err := Open(a, "", runtime.Options{})
+	if err == nil {
+		require.NoError(t, p.Close())
+		t.Skip("this machine has a GPU")
+	}
+	if !errors.Is(err, cuda.ErrNoDriver) && !errors.Is(err, cuda.ErrNoGPU) {
+		t.Skipf("this machine has a GPU: %v", err)
+	}
+	require.ErrorContains(t, err, "; an artifact compiled for cuda runs on an NVIDIA GPU alone: bluc compile --target cpu makes one that runs here")
 }
