@@ -51,8 +51,10 @@ for choice in "$@"; do
         case $part in gpt2-lean | gpt2-roomy) ;; gpt2-* | train-models) torch=1 ;; sanitizer) tools=1 ;; esac
     done
 done
-[ $tools = 0 ] || [ -n "$(command -v compute-sanitizer)" ] || missing "sanitizer needs compute-sanitizer, of the CUDA toolkit"
+[ $tools = 0 ] || [ -n "$(command -v compute-sanitizer)" ] || missing "sanitizer needs compute-sanitizer, of the CUDA toolkit; named parts run without it: device.sh check verify, say"
 [ $torch = 0 ] || python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("torch"))' || missing "$* needs python3 with PyTorch"
+
+[ -f "$here/bundle.tar.gz" ] || missing "there is no bundle.tar.gz beside it: make device-bundle puts both into build/device"
 
 # The archive is unpacked, and the models in it are compiled, once for each that there is. Parts for several GPUs compile their own.
 root=/tmp/blutrain-device-$(sha256sum "$here/bundle.tar.gz" | cut -c 1-16)
