@@ -112,17 +112,40 @@ func (x indexing) integers(v *ir.Value) (i interval) {
 	case blu.Iota:
 		axis, _ := op.Attrs().Int("axis")
 		return interval{0, v.Shape()[axis] - 1, true}
-	case blu.Reshape, blu.Transpose, blu.Slice, blu.Broadcast, blu.Cast:
+	case blu.Reshape, blu.Transpose, blu.Slice, blu.Broadcast:
 		return x.integers(op.Operand(0))
+	case blu.Cast: // of what is no integer, nothing is known
+		if a := x.integers(op.Operand(0)); a.known && within(a, v.Elem()) {
+			return a
+		}
 	case blu.Add:
 		a, b := x.integers(op.Operand(0)), x.integers(op.Operand(1))
-		return interval{a.least + b.least, a.most + b.most, a.known && b.known && inRange(a) && inRange(b)}
+		if sum := (interval{a.least + b.least, a.most + b.most, true}); a.known && b.known && inRange(a) && inRange(b) && within(sum, v.Elem()) {
+			return sum
+		}
 	case blu.Constant:
 		if d, ok := op.Attr("value").(*ir.DenseAttr); ok {
 			return elements(d)
 		}
 	}
+	if truth := (interval{0, 1, true}); isTruth(v.Elem()) {
+		return truth
+	}
 	return i
+}
+
+func isTruth(elem ir.Type) bool { t, ok := elem.(*ir.IntegerType); return ok && t.Width == 1 }
+
+// within reports whether a type has all of some integers: others wrap around, and all but 0 and 1 become 1 as truth values.
+func within(i interval, elem ir.Type) bool {
+	if isTruth(elem) {
+		return i.least >= 0 && i.most <= 1
+	}
+	bits := 8 * ir.ByteSize(elem)
+	if t, ok := elem.(*ir.IntegerType); ok && t.Sign == ir.Unsigned {
+		return i.least >= 0 && (bits == 64 || i.most < 1<<bits)
+	}
+	return i.least >= -1<<(bits-1) && i.most <= 1<<(bits-1)-1
 }
 
 // inRange reports whether integers are few enough bits that sums of two are none that wrap around.
@@ -133,7 +156,7 @@ func elements(d *ir.DenseAttr) interval {
 	i := interval{math.MaxInt64, math.MinInt64, true}
 	elem := ir.Elem(d.Type)
 	for raw := range slices.Chunk([]byte(d.Raw), int(ir.ByteSize(elem))) {
-		n := int64(ir.DecodeElement(elem, string(raw)))
+		n := ir.DecodeInt(elem, string(raw))
 		i.least, i.most = min(i.least, n), max(i.most, n)
 	}
 	return i

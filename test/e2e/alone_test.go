@@ -145,6 +145,7 @@ func TestIndicesInSums(t *testing.T) {
 	}{
 		{"i", 7}, {"i + 1", 6}, {"2 + i", 5}, {"i + arange(3)", 5}, {"6 - i", 7}, {"arange(3) + 4 - i", 5}, {"3 * i", 3}, {"i * 6 + 0", 2}, {"2 * (i + 1)", 3},
 		{"2 * i + 2", 3}, {"minimum(i + 1, 9)", 6}, {"cast(i + 1, i64)", 6}, {"where(i == 0, i + 1, i + 3)", 4}, {"maximum(i + 1, i + 2)", 5},
+		{"i * cast(cast(arange(3) + 5, bool), i32)", 7}, {"i + cast(i > 2, i32)", 6}, {"5 + cast(i < 2, i32) - i", 6}, // truth is 0 or 1
 		{"i - 1", 0}, {"i + i", 0}, {"i + 7", 0}, {"-1 * i + 6", 0}, // none, or not known
 	} {
 		t.Run(x.index, func(t *testing.T) {
