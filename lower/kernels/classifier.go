@@ -77,7 +77,9 @@ func RowsAtOnce(dot *ir.Op, byDefault int64) int64 {
 func (k *classifier) findProducts() bool {
 	d := k.grad.Result(0)
 	rank := len(d.Shape())
-	if k.grad.Operand(2) != k.loss.Result(2) || dependsOn(k.grad.Operand(3), k.loss) {
+	of, _ := k.grad.Attrs().Int("ignore")
+	ignore, _ := k.loss.Attrs().Int("ignore")
+	if k.grad.Operand(1) != k.loss.Operand(1) || of != ignore || k.grad.Operand(2) != k.loss.Result(2) || dependsOn(k.grad.Operand(3), k.loss) {
 		return false
 	}
 	for u := range d.Uses() {
@@ -161,7 +163,7 @@ func (k *classifier) rewrite() {
 	}
 }
 
-// gather makes sure that everything the chunks need is there where the loss is: constants are moved.
+// gather makes sure that everything the chunks need is there where the loss is: constants are moved, and what single numbers are computed by.
 func (k *classifier) gather() bool {
 	var needed []*ir.Value
 	if k.grad != nil {
@@ -175,14 +177,28 @@ func (k *classifier) gather() bool {
 		}
 	}
 	for _, v := range needed {
-		switch op := v.Op(); {
-		case op == nil || op.IsBefore(k.loss):
-		case op.Is(blu.Constant):
-			op.MoveBefore(k.loss)
-		default:
+		if !k.early(v) {
 			return false
 		}
 	}
+	return true
+}
+
+// early has a value computed before the loss, if it isn't and can be.
+func (k *classifier) early(v *ir.Value) bool {
+	op := v.Op()
+	switch {
+	case op == nil || op.IsBefore(k.loss):
+		return true
+	case op == k.loss || !op.Is(blu.Constant) && (!op.Has(ir.Elementwise) || !op.Has(ir.Pure) || ir.NumElements(v.Shape()) != 1):
+		return false
+	}
+	for _, x := range op.Operands() {
+		if !k.early(x) {
+			return false
+		}
+	}
+	op.MoveBefore(k.loss)
 	return true
 }
 

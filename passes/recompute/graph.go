@@ -229,13 +229,16 @@ func (g *graph) pinEquals() {
 	}
 }
 
-// pinChunks keeps what the gradient of logits that are computed some rows at a time is multiplied with: computed again after the loss,
-// it would come too late for the chunks, and the logits would be there whole.
+// pinChunks keeps logits that are computed some rows at a time, their loss and its gradient, and what that is computed of and multiplied
+// with: computed again after the loss, or twice, it would be no part of the chunks, and the logits would be there whole.
 func (g *graph) pinChunks() {
-	for _, n := range g.ops {
-		if !sumsChunks(n.op, g.target) {
+	for i := range g.ops {
+		n := &g.ops[i]
+		loss := n.op != nil && (n.op.Is(blu.CrossEntropy) || n.op.Is(blu.CrossEntropyGrad)) && inChunks(n.op.Operand(0), g.target)
+		if !loss && !sumsChunks(n.op, g.target) {
 			continue
 		}
+		n.pinned = n.pinned || loss
 		for _, v := range n.in {
 			if def := g.values[g.values[v].root].def; def >= 0 {
 				g.ops[def].pinned = true

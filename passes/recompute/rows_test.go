@@ -1,6 +1,7 @@
 package recompute_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -55,5 +56,41 @@ func TestRows(t *testing.T) {
 		}
 		o := driver.Options{Target: "cuda", Precision: tc.precision, Recompute: tc.recompute, Budget: tc.budget << 30, Set: map[string]float64{"B": tc.batch}}
 		require.Equal(t, map[string]int64{"accumulate": tc.want, "eval": tc.want, "loss": tc.want}, rowsOf(t, o), "%+v", tc)
+	}
+}
+
+// However many classifiers a model has, whatever their losses are weighted with and whatever is recomputed: their logits are never in memory
+// whole. A loss that was computed again kept them there once.
+func TestSeveralClassifiers(t *testing.T) {
+	const source = `model m(V = 4097, C = 64) {
+  param e: f32[V, C] = normal(std: 0.5)
+  param w: f32[V, C] = normal(std: 0.1)
+  param p: f32[C, C] = normal(std: 0.1)
+  param k: f32 = ones
+  fn loss(tokens: i32[B], targets: i32[B]) -> (f32, f32) {
+    let x = e[tokens]
+    let y = x + tanh(linear(x, p))
+    let (a, n) = cross_entropy(linear(y, e), minimum(targets, V - 1), ignore: -1)
+    let (b, _) = cross_entropy(linear(y, w), tokens, ignore: -1)
+    return (%s, n)
+  }
+}
+train m {
+  minimize loss
+  batch B = 9984
+  optimizer sgd(lr: 0.01)
+}
+`
+	for _, sum := range []string{"a + b", "a + 0.5 * b", "exp(k) * tanh(k) * a + sigmoid(k) * b"} {
+		for _, recomputed := range []string{"none", "auto", "full"} {
+			for _, precision := range []string{"fp32", "bf16"} {
+				o := driver.Options{Target: "cuda", Precision: precision, Recompute: recomputed, CompileTo: "buffers"}
+				r, err := driver.Compile("m.blu", fmt.Appendf(nil, source, sum), o)
+				require.NoError(t, err)
+				arena, ok := ir.LookupSymbol(r.Module, "accumulate").Attrs().Int("mem.arena")
+				require.True(t, ok)
+				require.Less(t, arena, int64(9984*4097*2), "%s, %s, recompute %s", sum, precision, recomputed)
+			}
+		}
 	}
 }
