@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/driver"
+	"blutrain/ir"
 	"blutrain/lower/inspect"
 )
 
@@ -26,19 +27,28 @@ func plan(t *testing.T, model string, o driver.Options) planned {
 	require.NoError(t, err)
 	report, err := inspect.Read(r.Artifact)
 	require.NoError(t, err)
-	p := planned{needs: r.Artifact.Manifest.Memory.Total}
-	scratch := int64(0)
+	p := planned{needs: needs(t, r)}
 	for _, k := range report.Kernels {
-		scratch = max(scratch, k.Scratch)
 		for _, f := range k.Functions {
 			if f.Function == "accumulate" {
 				p.accumulated += int64(f.Count) * k.Bytes
 			}
 		}
 	}
-	p.needs += scratch
 	p.seconds, _ = report.Seconds("accumulate")
 	return p
+}
+
+// needs is the bytes that a program takes by plan, those that kernels work in included.
+func needs(t *testing.T, r *driver.Result) int64 {
+	t.Helper()
+	report, err := inspect.Read(r.Artifact)
+	require.NoError(t, err)
+	scratch := int64(0)
+	for _, k := range report.Kernels {
+		scratch = max(scratch, k.Scratch)
+	}
+	return r.Artifact.Manifest.Memory.Total + scratch
 }
 
 // A budget is met by the plan, whatever the precision and the target, most of it is used, and more memory never means more time.
@@ -131,4 +141,27 @@ func TestBudgetWithCandidates(t *testing.T) {
 		return err.Error()
 	}
 	require.Equal(t, least(0), least(32))
+}
+
+// A program that is compiled on from a dump stays within its budget, in what kernels work in too.
+func TestBudgetFromDumps(t *testing.T) {
+	o := driver.Options{Target: "cuda", Set: map[string]float64{"L": 1, "H": 4, "C": 256, "V": 1024, "T": 256, "B": 4, "S": 256}}
+	src, err := os.ReadFile("../examples/gpt2.blu")
+	require.NoError(t, err)
+	usual := plan(t, "gpt2", o)
+	least := usual
+	for o.Budget = usual.needs; least.needs == usual.needs; o.Budget -= 1 << 14 {
+		least = plan(t, "gpt2", o)
+	}
+	o.Budget = least.needs
+	require.InEpsilon(t, least.seconds, usual.seconds, 1e-9, "nothing is recomputed: kernels work in less")
+	for _, phase := range []string{"graph", "kernels", "buffers"} {
+		o.CompileTo = phase
+		r, err := driver.Compile("gpt2.blu", src, o)
+		require.NoError(t, err)
+		text := ir.Print(r.Module, ir.PrintOptions{Locations: true, ElideAbove: -1})
+		r, err = driver.Compile("gpt2.mlir", text, driver.Options{})
+		require.NoError(t, err)
+		require.Equal(t, least.needs, needs(t, r), phase)
+	}
 }

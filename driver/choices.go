@@ -30,7 +30,13 @@ func (c *compilation) remember(p Phase) {
 			c.result.Module.SetAttr(ch.attr, c.result.Ctx.String(*ch.of(&c.Options)))
 		}
 	}
+	if c.Budget != 0 && p.recomputes() {
+		c.result.Module.SetAttr(budgetAttr, c.result.Ctx.Int64(c.Budget))
+	}
 }
+
+// budgetAttr is the bytes that a program was to stay within when it was chosen what is recomputed. What kernels work in is chosen for it later.
+const budgetAttr = "blu.budget"
 
 // inherit takes over the choices that were made for a module, and refuses others.
 func (c *compilation) inherit(m *ir.Op) error {

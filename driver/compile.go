@@ -141,7 +141,13 @@ func (c *compilation) begin() (int, error) {
 	if i < 0 {
 		return 0, m.Errorf("%s: %v", PhaseAttr, c.noPhase(name))
 	}
-	return i + 1, c.checkLate(i + 1)
+	if err := c.checkLate(i + 1); err != nil {
+		return 0, err
+	}
+	if made := m.Attrs().IntOr(budgetAttr, 0); made > 0 {
+		c.Budget = made
+	}
+	return i + 1, nil
 }
 
 // run does the phases that are left.
