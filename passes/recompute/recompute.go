@@ -82,8 +82,12 @@ func function(c *ir.Context, fn *ir.Op, o Options, storage Needs, times *int64) 
 			plan = ch.enlarge(plan)
 		}
 		*times = plan.times
-	} else { // perhaps an evaluation, which needs less memory: by the kernels that training has
-		plan = ch.inTimes(plan, *times)
+	} else {
+		limit := int64(math.MaxInt64)
+		if o.Budget > 0 {
+			limit = max(plan.peak, o.Budget-storage.total())
+		}
+		plan = ch.inTimes(plan, *times, limit)
 	}
 	ch.inRows(c, plan)
 	r := &Report{Function: ir.SymName(fn), Before: ch.base.peak, After: plan.peak, Seconds: plan.cost, Added: plan.cost - ch.base.cost}

@@ -104,10 +104,16 @@ func (c *chooser) enlarge(plan choice) choice {
 	return plan
 }
 
-// inTimes is a plan with some times as many rows of logits at once.
-func (c *chooser) inTimes(plan choice, n int64) choice {
+// inTimes is a plan of a function that has no gradients, perhaps of an evaluation, with so many times as many rows of logits at once as
+// training has, for the sake of the same kernels, if that fits into limit.
+func (c *chooser) inTimes(plan choice, n, limit int64) choice {
 	c.setTimes(n)
-	return c.try(plan.items)
+	p := c.try(plan.items)
+	if p.peak > limit {
+		c.setTimes(plan.times)
+		return plan
+	}
+	return p
 }
 
 // sumsChunks reports whether the function adds up what chunks of logits give.
