@@ -47,14 +47,22 @@ func (t Copy) inVectors() bool {
 	return t.Transposed && t.Size == 4 && t.OutPitch%4 == 0 && max(t.Pitch, t.OutPitch) < 1<<22
 }
 
-// Build makes the kernel. Parameters: matrix, copy. A block moves 32 x 32 elements through shared memory, or transposes 64 x 64.
-func (t Copy) Build(at *ir.Builder) (*Kernel, error) {
+// Check is why there is no kernel for the copy: its indices have 32 bits.
+func (t Copy) Check() error {
 	width := t.Cols
 	if t.Transposed {
 		width = t.Rows
 	}
 	if t.Pitch < t.Cols || t.OutPitch < width || t.Size != 2 && t.Size != 4 || uint64(t.Rows)*uint64(t.Pitch) >= 1<<32 || uint64(t.Bytes()) >= 1<<33 {
-		return nil, fmt.Errorf("copy %dx%d of %d bytes: rows %d and %d apart", t.Rows, t.Cols, t.Size, t.Pitch, t.OutPitch)
+		return fmt.Errorf("copy %dx%d of %d bytes: rows %d and %d apart", t.Rows, t.Cols, t.Size, t.Pitch, t.OutPitch)
+	}
+	return nil
+}
+
+// Build makes the kernel. Parameters: matrix, copy. A block moves 32 x 32 elements through shared memory, or transposes 64 x 64.
+func (t Copy) Build(at *ir.Builder) (*Kernel, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
 	}
 	edge, build := copyEdge, t.build
 	if t.inVectors() {

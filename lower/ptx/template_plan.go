@@ -131,7 +131,7 @@ func (m *match) sides(o blublas.Operand, extent int, unaligned bool) []side {
 	if unaligned || o.Pitch*size%16 != 0 {
 		all = append(all, side{blublas.Operand{MNMajor: o.MNMajor, Pitch: padded(cols, size)}, &blublas.Copy{Rows: rows, Cols: cols, Pitch: o.Pitch, Size: size, OutPitch: padded(cols, size)}})
 	}
-	return all
+	return slices.DeleteFunc(all, func(s side) bool { return s.copy != nil && s.copy.Check() != nil }) // of very large operands there are none
 }
 
 // general predicts the time of the general lowering: float32 units, blocks of the tile kernel's size, about half as well
