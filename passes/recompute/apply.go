@@ -26,10 +26,12 @@ func (c *chooser) apply(ctx *ir.Context, plan choice) (copies int) {
 		}
 		b.Before(op)
 		for _, w := range waiting {
+			widen(b, c.ops[w].op, mapping)
 			b.Insert(c.copy(ctx, w, mapping))
 		}
 		waiting = waiting[:0]
 		if c.late[i] {
+			widen(b, op, mapping)
 			useCopies(op, mapping)
 		}
 	}
@@ -55,6 +57,16 @@ func (c *chooser) copy(ctx *ir.Context, i int32, mapping map[*ir.Value]*ir.Value
 	return n
 }
 
+// widen gives float32 made of copies in bfloat16 to an operation that reads such of the originals, rounded: casts that are computed nowhere,
+// which plans therefore don't have.
+func widen(b *ir.Builder, op *ir.Op, mapping map[*ir.Value]*ir.Value) {
+	for _, v := range op.Operands() {
+		if cast := v.Op(); mapping[v] == nil && cast != nil && widens(cast) && mapping[cast.Operand(0)] != nil {
+			b.Insert(cast.Clone(b.Ctx, mapping))
+		}
+	}
+}
+
 // useCopies makes a late operation use copies.
 func useCopies(op *ir.Op, mapping map[*ir.Value]*ir.Value) {
 	for i := range op.NumOperands() {
@@ -64,11 +76,11 @@ func useCopies(op *ir.Op, mapping map[*ir.Value]*ir.Value) {
 	}
 }
 
-// eraseUnused takes away the originals that only had late uses.
+// eraseUnused takes away the originals that only had late uses, but not casts that give float32 to what reads it rounded: those stay with it.
 func (c *chooser) eraseUnused(stays []bool) {
 	for i := len(c.ops) - 1; i >= 0; i-- {
-		if !stays[i] {
-			c.ops[i].op.Erase()
+		if op := c.ops[i].op; !stays[i] && (!widens(op) || op.Result(0).NumUses() == 0) {
+			op.Erase()
 		}
 	}
 }

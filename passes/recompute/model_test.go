@@ -91,6 +91,46 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
+// What a model itself rounds to bfloat16 and products read is computed again as it was: no cast that gives them float32 is lost, and what it
+// is of is not kept for it.
+func TestSameBitsOfRounded(t *testing.T) {
+	const source = `model m(V = 64, C = 64) {
+  param e: f32[V, C] = normal(std: 0.5)
+  param w1: f32[4*C, C] = normal(std: 0.1)
+  param w2: f32[C, 4*C] = normal(std: 0.1)
+  fn loss(tokens: i32[B], targets: i32[B]) -> (f32, f32) {
+    let x = e[tokens]
+    let h = cast(cast(exp(tanh(linear(cast(cast(x, bf16), f32), w1))), bf16), f32)
+    return cross_entropy(linear(x + linear(h, w2), e), targets, ignore: -1)
+  }
+}
+train m {
+  minimize loss
+  batch B = 64
+  optimizer sgd(lr: 0.01)
+}
+`
+	cuda := recompute.TargetFor("cuda", "sm_90a")
+	var want [][]float64
+	var kept int64
+	for _, mode := range []recompute.Mode{recompute.None, recompute.Auto, recompute.Full} {
+		r, err := driver.Compile("m.blu", []byte(source), driver.Options{Target: "cuda", Precision: "bf16", Recompute: "none", CompileTo: "graph"})
+		require.NoError(t, err)
+		reports, err := recompute.Run(r.Ctx, r.Module, recompute.Options{Target: cuda, Mode: mode}, nil)
+		require.NoError(t, err)
+		require.NoError(t, ir.Verify(r.Ctx, r.Module))
+		got, after := evaluate.Function(t, r.Ctx, r.Module, "accumulate", 1, 4, nil), of(t, reports, "accumulate").After
+		if mode == recompute.None {
+			want, kept = got, after
+			continue
+		}
+		require.Equal(t, want, got, mode)
+		require.Less(t, after, kept, mode)
+		estimate, _ := recompute.Estimate(ir.LookupSymbol(r.Module, "accumulate"), cuda)
+		require.Equal(t, after, estimate, "%s: what was promised is what the rewritten function comes to", mode)
+	}
+}
+
 func storageBytes(m *ir.Op) (n int64) {
 	for op := range m.Body().Ops() {
 		if op.Is(blu.Param) || op.Is(blu.State) {
