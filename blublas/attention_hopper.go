@@ -104,7 +104,7 @@ func (w *groups) barriers() int {
 	n := w.numbers()
 	switch w.kind {
 	case AttentionGradKeys:
-		n += w.Block.Stages * 8 * w.Block.Columns
+		n += w.Block.Stages * w.numberBytes()
 	case AttentionGradQueries:
 		n += w.buffers * 4 * w.rows.rows
 	}

@@ -83,10 +83,41 @@ func (w *groups) numberColumns(head, column *ir.Value, s slot) {
 	b, n := w.b, w.Block.Columns
 	lse, deltas := w.numbersOf("lse", head, column, n, b.I32(w.Queries)), w.numbersOf("delta", head, column, n, b.I32(w.Queries))
 	w.wait(empty, s)
-	to := b.Add(b.AddI(w.shared, w.numbers()), b.Add(b.MulI(s.index, 8*n), b.MulI(w.lane, 4)))
+	stage := b.Add(b.AddI(w.shared, w.numbers()), b.MulI(s.index, w.numberBytes()))
+	to := b.Add(stage, b.MulI(w.lane, 4))
 	w.storeNumbers(to, each(lse, w.inExponents), n)
-	w.storeNumbers(b.AddI(to, 4*n), deltas, n)
+	if w.startsWithDeltas() {
+		w.storeDeltas(b.AddI(stage, 4*n), deltas)
+	} else {
+		w.storeNumbers(b.AddI(to, 4*n), deltas, n)
+	}
 	b.Do(ptx.BarrierArrive, []*ir.Value{b.Add(w.shared, b.MulI(s.index, 8))}, "offset", w.at(full))
+}
+
+// startsWithDeltas is whether products of values and gradients of outputs start with -delta: of planes they have a scale.
+func (w *groups) startsWithDeltas() bool { return w.kind == AttentionGradKeys && !w.scaled() }
+
+// numberBytes is the bytes of a stage's numbers of queries: -lse, and delta or what products start with.
+func (w *groups) numberBytes() int {
+	if w.startsWithDeltas() {
+		return 12 * w.Block.Columns
+	}
+	return 8 * w.Block.Columns
+}
+
+// storeDeltas writes what products start with as accumulators have it: -delta of two queries, for each of two keys.
+func (w *groups) storeDeltas(to *ir.Value, deltas []*ir.Value) {
+	b, n := w.b, w.Block.Columns
+	to = b.Add(to, b.Add(b.MulI(b.DivI(w.lane, 2), 16), b.MulI(b.Binary(ptx.And, w.lane, b.I32(1)), 4)))
+	for i, x := range deltas {
+		for key := range 2 {
+			access := ptx.Access{Space: "shared", Offset: 256*i + 8*key}
+			if n%32 != 0 {
+				access.If = b.Compare("lo", b.AddI(w.lane, 32*i), b.I32(n))
+			}
+			b.Store(to, b.Unary(ptx.Neg, x), access)
+		}
+	}
 }
 
 // numbersOf reads n numbers of a head's queries from one on, those before the end: a lane has every 32nd. Others are 0.

@@ -229,7 +229,8 @@ func (g *keyGrads) step(head *ir.Value, masked bool) func(i *ir.Value, carried [
 		g.wait(full, ring)
 		queries, grads, querySums, gradSums := g.scores(ring, 0), g.scores(ring, 1), g.sums(ring, 0), g.sums(ring, 1)
 		b.Do(ptx.WGMMAFence, nil)
-		both := g.begun(g.contract(g.keys, queries), g.contract(g.values, grads))
+		scores := g.contract(g.keys, queries)
+		both := g.begun(scores, g.weightGrads(ring, grads))
 		p, ds := g.columnWeights(ring, query, both[0], both[1], scale, gradScale, masked)
 		if g.scaled() { // one after the other: both operands and both accumulators don't fit
 			left, down := g.scaledOperands(p)
@@ -250,11 +251,28 @@ func (g *keyGrads) step(head *ir.Value, masked bool) func(i *ir.Value, carried [
 	}
 }
 
+// weightGrads begins the product of values and gradients of outputs, less delta where it starts with that: it is loaded while the product before it is
+// under way.
+func (g *keyGrads) weightGrads(ring slot, grads factor) *ir.Value {
+	if !g.startsWithDeltas() {
+		return g.contract(g.values, grads)
+	}
+	b, n := g.b, g.Block.Columns
+	from := b.Add(b.AddI(g.shared, g.numbers()+4*n), b.Add(b.MulI(ring.index, g.numberBytes()), b.MulI(g.quad, 16)))
+	var less []*ir.Value
+	for j := range n / 8 {
+		less = append(less, b.Scalars(b.Load(from, b.Ctx.F32(), 4, ptx.Access{Space: "shared", Offset: 64 * j}))...)
+	}
+	acc := b.Unary(ptx.Copy, b.Vector(less...))
+	b.Do(ptx.WGMMAFence, nil)
+	return g.multiply(g.values, grads, g.Features/16, acc, b.True(), false)
+}
+
 // columnWeights is the weights of a block of queries, transposed, and the gradients of their scores, of the products that
 // they are made of.
 func (w *groups) columnWeights(ring slot, query, scores, grads, scale, gradScale *ir.Value, masked bool) (p, ds []*ir.Value) {
 	b, n := w.b, w.Block.Columns
-	numbers := b.Add(b.AddI(w.shared, w.numbers()), b.Add(b.MulI(ring.index, 8*n), b.MulI(w.quad, 8)))
+	numbers := b.Add(b.AddI(w.shared, w.numbers()), b.Add(b.MulI(ring.index, w.numberBytes()), b.MulI(w.quad, 8)))
 	column := b.Add(query, b.MulI(w.quad, 2)) // this thread's first query
 	var limits [2]*ir.Value                   // queries before them don't see the key
 	for i, later := range []bool{false, true} {
@@ -264,14 +282,21 @@ func (w *groups) columnWeights(ring slot, query, scores, grads, scale, gradScale
 	}
 	for j := range n / 8 {
 		lse := b.Scalars(b.Load(numbers, b.Ctx.F32(), 2, ptx.Access{Space: "shared", Offset: 32 * j}))
-		delta := b.Scalars(b.Load(numbers, b.Ctx.F32(), 2, ptx.Access{Space: "shared", Offset: 4*n + 32*j}))
+		var delta []*ir.Value
+		if !w.startsWithDeltas() {
+			delta = b.Scalars(b.Load(numbers, b.Ctx.F32(), 2, ptx.Access{Space: "shared", Offset: 4*n + 32*j}))
+		}
 		for e := range 4 {
 			x := w.power(b.Extract(scores, 4*j+e), scale, lse[e%2])
 			if masked {
 				x = b.Select(b.Compare("le", limits[e/2], b.I32(8*j+e%2)), x, b.F32(0))
 			}
 			p = append(p, x)
-			ds = append(ds, b.Binary(ptx.Mul, x, w.less(b.Extract(grads, 4*j+e), gradScale, delta[e%2])))
+			grad := b.Extract(grads, 4*j+e)
+			if delta != nil {
+				grad = w.less(grad, gradScale, delta[e%2])
+			}
+			ds = append(ds, b.Binary(ptx.Mul, x, grad))
 		}
 	}
 	return p, ds

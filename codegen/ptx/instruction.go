@@ -89,6 +89,12 @@ var writers = map[*ir.OpDef]func(p *printer, op *ir.Op){
 			p.move(x.Type(), n, p.operand(x))
 		}
 	},
+	ptx.Copy: func(p *printer, op *ir.Op) {
+		x := op.Operand(0)
+		for i, n := range p.fresh(op.Result(0)) {
+			p.move(ir.Elem(x.Type()), n, p.operandAt(x, i))
+		}
+	},
 	ptx.Return: func(p *printer, _ *ir.Op) { p.line("ret;") },
 	ptx.Special: func(p *printer, op *ir.Op) {
 		class, _ := class(op.Result(0).Type())

@@ -12,7 +12,7 @@ var Dialect = &ir.Dialect{
 	Summary: "kernels for NVIDIA GPUs: PTX instructions on virtual registers",
 	Ops: slices.Concat(
 		[]*ir.OpDef{Kernel, Return, For, If, Yield},
-		[]*ir.OpDef{Const, Undef, Fill, Special, SharedBase, Extract, Vector},
+		[]*ir.OpDef{Const, Undef, Fill, Copy, Special, SharedBase, Extract, Vector},
 		arithmetic,
 		[]*ir.OpDef{Convert, Pack, Bitcast, Join, Split},
 		[]*ir.OpDef{Load, Store, LoadByte, StoreByte, ReduceMin, CopyAsync, CopyCommit, CopyWait},

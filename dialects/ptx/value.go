@@ -102,6 +102,12 @@ var Vector = define(ir.OpDef{
 	},
 })
 
+// Copy gives numbers registers of their own.
+var Copy = define(ir.OpDef{
+	Name: "copy", Summary: "the same numbers in registers of their own (mov), which an accumulator's can be",
+	Operands: []ir.OperandDef{{Name: "x", Type: vector}}, Results: []ir.ResultDef{{Name: "y", Type: vector}}, Traits: ir.Pure, Infer: likeFirst,
+})
+
 // Fill is a vector of equal numbers.
 var Fill = define(ir.OpDef{
 	Name:     "fill",

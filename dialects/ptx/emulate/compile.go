@@ -217,7 +217,7 @@ func (c *compiler) op(op *ir.Op) error {
 
 // compilers compiles the operations that are more than a function of numbers.
 var compilers = map[*ir.OpDef]func(c *compiler, op *ir.Op) error{
-	ptx.Const: (*compiler).constant, ptx.Undef: (*compiler).undefined, ptx.Fill: (*compiler).fill, ptx.Special: (*compiler).special,
+	ptx.Const: (*compiler).constant, ptx.Undef: (*compiler).undefined, ptx.Fill: (*compiler).fill, ptx.Copy: (*compiler).copyRegisters, ptx.Special: (*compiler).special,
 	ptx.SharedBase: (*compiler).sharedBase, ptx.Extract: (*compiler).extract, ptx.Vector: (*compiler).vector, ptx.Split: (*compiler).split,
 	ptx.Load: (*compiler).load, ptx.Store: (*compiler).store, ptx.LoadByte: (*compiler).load, ptx.StoreByte: (*compiler).store,
 	ptx.ReduceMin: (*compiler).reduceMin,
@@ -266,6 +266,12 @@ func (c *compiler) fill(op *ir.Op) error {
 	from := c.one(op.Operand(0))
 	to := c.fresh(op.Result(0))
 	c.copy(op, to, slices.Repeat([]int{from}, len(to)))
+	return nil
+}
+
+func (c *compiler) copyRegisters(op *ir.Op) error {
+	from := c.of(op.Operand(0))
+	c.copy(op, c.fresh(op.Result(0)), from)
 	return nil
 }
 

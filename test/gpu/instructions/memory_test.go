@@ -29,6 +29,9 @@ func memory() []experiment {
 			b.ReduceMin(at, b.load(b.at(b.in, b.tid, 8), b.Ctx.I64(), 1), 0, b.Compare("ne", b.tid, b.I32(3)))
 		}},
 	)
+	all = append(all, experiment{name: "copy", in: words(512), out: 2048, elem: "u32", body: func(b *body) {
+		b.store(b.at(b.out, b.tid, 16), b.Unary(ptx.Copy, b.load(b.at(b.in, b.tid, 16), b.Ctx.I32(), 4)))
+	}})
 	all = append(all, experiment{name: "prefetch_bulk", in: words(128), out: 512, elem: "u32", body: func(b *body) {
 		b.Do(ptx.PrefetchBulk, []*ir.Value{b.in, b.I32(512), b.Compare("eq", b.tid, b.I32(5))})
 		b.store(b.at(b.out, b.tid, 4), b.load(b.at(b.in, b.tid, 4), b.Ctx.I32(), 1))
