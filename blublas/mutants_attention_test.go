@@ -26,6 +26,7 @@ var harmlessInAttention = map[string]string{
 	"no ptx.mbarrier_wait":                 "of rows' buffers, which those of stages have waited for; or of blocks of columns that others need",
 	"no ptx.mbarrier_arrive":               "of blocks of columns that other consumers need, where there is one",
 	"no ptx.setmaxnreg count=240 inc=unit": "how many registers a kernel uses is the assembler's",
+	"no ptx.wgmma_fence":                   "one of two between waits, the second for what is loaded between them; the emulator asks for one",
 	"no ptx.warp_sync":                     "the warp meets again before what it read is written over",
 }
 
