@@ -261,6 +261,19 @@ func TestClassifier(t *testing.T) {
 	each(t, func() *program { return classifierProgram(integers(ir.NewContext(), rng(), 13, 11)) })
 }
 
+// With bf16 a loss and its gradient read the same rounded logits: the only class there is has a probability of one and no gradient.
+func TestOneClass(t *testing.T) {
+	each(t, func() *program {
+		r := rng()
+		return build([]*ir.Tensor{normal(r, 11, 6), normal(r, 1, 6), integers(ir.NewContext(), r, 1, 11)}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			logits := b.Dot(a[0], a[1], nil, nil, []int64{1}, []int64{1})
+			logits.Op().SetAttr(blu.PrecisionAttr, b.Ctx.String("bf16"))
+			ce := b.CrossEntropy(logits, a[2], -1)
+			return append(ce.Results()[:2], b.CrossEntropyGrad(logits, a[2], ce.Result(2), b.Splat(ce.Result(0).Type(), 1), -1))
+		})
+	})
+}
+
 // A classifier has as many rows at once as its product says, whatever the target likes.
 func TestRowsAtOnce(t *testing.T) {
 	for rows, chunks := range map[int64]int{0: 3, 2: 6, 6: 2, 11: 1} {

@@ -192,10 +192,11 @@ func indicesOf(op *ir.Op, holds func(*ir.Value) bool) (list []int) {
 	return list
 }
 
-// onlyLosses reports whether a value is only read as logits.
+// onlyLosses reports whether a value is only read as logits, or rounded for that: a loss and its gradient have the same ones, or probabilities
+// don't add up to one.
 func onlyLosses(v *ir.Value) bool {
 	for u := range v.Uses() {
-		if op := u.Owner(); u.Index() != 0 || !op.Is(blu.CrossEntropy) && !op.Is(blu.CrossEntropyGrad) {
+		if op := u.Owner(); u.Index() != 0 || !op.Is(blu.CrossEntropy) && !op.Is(blu.CrossEntropyGrad) && !isRounding(op) {
 			return false
 		}
 	}
