@@ -60,6 +60,29 @@ class Failed(Exception):
     """A command failed; its text says how."""
 
 
+def watched(query, options, each, work):
+    """What work gives; meanwhile each line that nvidia-smi says of a query is given to each. Without nvidia-smi that is none, and said."""
+    command = ["nvidia-smi", "--query-gpu=" + query, "--format=csv,noheader,nounits", *options]
+    try:
+        watch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    except OSError as e:
+        print(f"not measured: {query}: {e}", file=sys.stderr)
+        return work()
+
+    def read():
+        for line in watch.stdout:
+            each(line)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        return work()
+    finally:
+        watch.terminate()
+        watch.wait()
+        reader.join()
+
+
 class Memory:
     """The first GPU's memory in use, as nvidia-smi says, and the most of it while something runs."""
 
@@ -70,28 +93,13 @@ class Memory:
         """What work gives, and the most bytes that were in use meanwhile; 0 where nobody knows."""
         if not self.cuda:
             return work(), 0
-        command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0", "-lms", "50"]
-        try:
-            watch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        except OSError as e:
-            print(f"memory is not measured: {e}", file=sys.stderr)
-            return work(), 0
         most = [0]
 
-        def read():
-            for line in watch.stdout:
-                if line.strip().isdigit():
-                    most[0] = max(most[0], int(line) << 20)
+        def each(line):
+            if line.strip().isdigit():
+                most[0] = max(most[0], int(line) << 20)
 
-        reader = threading.Thread(target=read)
-        reader.start()
-        try:
-            result = work()
-        finally:
-            watch.terminate()
-            watch.wait()
-            reader.join()
-        return result, most[0]
+        return watched("memory.used", ["--id=0", "-lms", "50"], each, work), most[0]
 
 
 class Power:
@@ -107,21 +115,8 @@ class Power:
         """What work gives, and by GPU its watts, MHz and how often power limited the clock, of the last two thirds of the time in which it worked; none where nobody knows."""
         if not self.cuda:
             return work(), {}
-        try:
-            watch = subprocess.Popen(["nvidia-smi", "--query-gpu=" + self.query, "--format=csv,noheader,nounits", "-lms", "20"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        except OSError as e:
-            print(f"power is not measured: {e}", file=sys.stderr)
-            return work(), {}
         lines = []
-        reader = threading.Thread(target=lambda: lines.extend(watch.stdout))
-        reader.start()
-        try:
-            result = work()
-        finally:
-            watch.terminate()
-            watch.wait()
-            reader.join()
-        return result, self.means(lines)
+        return watched(self.query, ["-lms", "20"], lines.append, work), self.means(lines)
 
     def means(self, lines):
         readings = {}

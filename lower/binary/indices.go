@@ -128,8 +128,8 @@ func (x indexing) integers(v *ir.Value) (i interval) {
 			return elements(d)
 		}
 	}
-	if truth := (interval{0, 1, true}); isTruth(v.Elem()) {
-		return truth
+	if isTruth(v.Elem()) {
+		return interval{0, 1, true}
 	}
 	return i
 }

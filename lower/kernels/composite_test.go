@@ -261,6 +261,29 @@ func TestClassifier(t *testing.T) {
 	each(t, func() *program { return classifierProgram(integers(ir.NewContext(), rng(), 13, 11)) })
 }
 
+// A gradient of other targets, or that ignores others, than the loss before it is not computed in that one's chunks.
+func TestOtherGradient(t *testing.T) {
+	for name, ignore := range map[string]int64{"targets": -1, "ignored": 3} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func() *program {
+				r := rng()
+				args := []*ir.Tensor{normal(r, 11, 6), normal(r, 13, 6), integers(ir.NewContext(), r, 13, 11), integers(ir.NewContext(), r, 13, 11)}
+				args[2].Data[4] = 3
+				return build(args, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+					logits := b.Dot(a[0], a[1], nil, nil, []int64{1}, []int64{1})
+					targets := a[2]
+					if name == "targets" {
+						targets = a[3]
+					}
+					ce := b.CrossEntropy(logits, a[2], -1)
+					d := b.CrossEntropyGrad(logits, targets, ce.Result(2), b.Splat(ce.Result(0).Type(), 1), ignore)
+					return append(ce.Results(), b.Dot(d, a[1], nil, nil, []int64{1}, []int64{0}), b.Dot(d, a[0], nil, nil, []int64{0}, []int64{0}))
+				})
+			})
+		})
+	}
+}
+
 // With bf16 a loss and its gradient read the same rounded logits: the only class there is has a probability of one and no gradient.
 func TestOneClass(t *testing.T) {
 	each(t, func() *program {
