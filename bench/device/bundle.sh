@@ -33,6 +33,8 @@ for precision in fp32 fp32-strict tf32 bf16; do
     echo "small-gpt2-$precision-stores $small --thread-stores" # for initcheck
     echo "small-llama-$precision llama --precision $precision --set V=256,L=2,H=4,K=2,C=64,F=144,B=2,S=72"
     echo "small-mlp-$precision mlp --precision $precision --set V=13,W=3,E=8,M=24,B=3,S=10"
+    echo "small-convnet-$precision convnet --precision $precision --set IN=2,N=12,CLASSES=5,C=3,M=18,B=3"
+    echo "small-vit-$precision vit --precision $precision --set N=12,P=4,CLASSES=5,L=1,H=2,C=24,B=2"
 done >"$stage/models/list"
 # Less memory, for more time. A budget is about the whole plan; a process has 0.5 GiB more in use.
 for lean in bf16=5.2 fp32=7.2 tf32=7.0 fp32-strict=7.1; do

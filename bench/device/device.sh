@@ -122,10 +122,10 @@ part_instructions() {
     [ $failed = 0 ] && ! grep -q SKIP "$OUT/instructions-table.log"
 }
 
-part_verify() { # every kernel and function of small models, and the same bits twice
-    local failed=0 model precision n
+part_verify() { # every kernel and function of small models, and the same bits twice, and with --debug-memory
+    local failed=0 model precision way
     for precision in fp32 fp32-strict tf32 bf16; do
-        for model in gpt2 llama mlp; do
+        for model in gpt2 llama mlp convnet vit; do
             if "$blurun" verify "$models/small-$model-$precision.blx" >"$OUT/verify-$model-$precision.log" 2>&1; then
                 echo "verify $model $precision: ok"
             else
@@ -133,18 +133,21 @@ part_verify() { # every kernel and function of small models, and the same bits t
                 failed=$((failed + 1))
             fi
         done
-        for n in 1 2; do
-            rm -rf "/tmp/bits-$n"
-            "$blurun" train "$models/small-gpt2-$precision.blx" --data "$models/small.bin" --steps 5 --json --val-every 0 --checkpoint-dir "/tmp/bits-$n" >/dev/null
+        for way in once again guarded; do
+            rm -rf "/tmp/bits-$way"
+            "$blurun" train "$models/small-gpt2-$precision.blx" --data "$models/small.bin" --steps 5 --json --val-every 0 --checkpoint-dir "/tmp/bits-$way" \
+                $([ $way != guarded ] || echo --debug-memory) >"$OUT/bits-$way-$precision.log" 2>&1 || echo "train $way $precision: $(tail -n 1 "$OUT/bits-$way-$precision.log")"
         done
-        if cmp -s /tmp/bits-1/step-00000005/rank-00000.safetensors /tmp/bits-2/step-00000005/rank-00000.safetensors; then
-            echo "bits $precision: the same twice"
-        else
-            echo "bits $precision: FAILED"
-            failed=$((failed + 1))
-        fi
+        for way in again guarded; do
+            if cmp -s /tmp/bits-once/step-00000005/rank-00000.safetensors "/tmp/bits-$way/step-00000005/rank-00000.safetensors"; then
+                echo "bits $precision $way: the same"
+            else
+                echo "bits $precision $way: FAILED"
+                failed=$((failed + 1))
+            fi
+        done
     done
-    echo "$failed of 16 comparisons failed"
+    echo "$failed of 28 comparisons failed"
     [ $failed = 0 ]
 }
 
