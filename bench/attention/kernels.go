@@ -121,8 +121,9 @@ type spill int
 
 func (n spill) Error() string { return fmt.Sprintf("spills %d bytes", int(n)) }
 
-// mostSpilled is the bytes that a kernel may spill, as the table of what the assembler says has them.
-const mostSpilled = 32
+// mostSpilled is the bytes that a kernel may spill: what blublas/testdata/ptxas.txt has at most, of the gradients of keys of 128
+// features in tf32x3, which programs of fp32 have.
+const mostSpilled = 160
 
 // prepare assembles a kernel with a block and gives it its arguments; an error where the block doesn't fit or spills.
 func (b *bench) prepare(a blublas.Attention, n int, block blublas.AttentionBlock, t tensors) (*gpu.Run, error) {
