@@ -56,11 +56,11 @@ while read -r name precision batches model settings; do
         echo "larger/$name-$precision-$batch $model --precision $precision --set B=$batch,$settings"
     done
 done >"$stage/models/list-larger" <<END
-gpt2-355m bf16 16,218,227 gpt2 L=24,H=16,C=1024
+gpt2-355m bf16 16,218,226 gpt2 L=24,H=16,C=1024
 gpt2-774m bf16 16,110,115 gpt2 L=36,H=20,C=1280
-llama-1b bf16 8,46,48 llama $llama_1b
-gpt2-355m fp32 16,128,133 gpt2 L=24,H=16,C=1024
-gpt2-774m fp32 16,66,69 gpt2 L=36,H=20,C=1280
+llama-1b bf16 8,57,60 llama $llama_1b
+gpt2-355m fp32 16,128,132 gpt2 L=24,H=16,C=1024
+gpt2-774m fp32 16,66,68 gpt2 L=36,H=20,C=1280
 END
 # Models of other kinds, to be trained beside PyTorch: a Llama of 153 million weights, and the perceptron.
 for precision in fp32 fp32-strict tf32 bf16; do
