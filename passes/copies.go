@@ -85,7 +85,7 @@ func arguments(f *ir.Op, set map[string]bool) map[*ir.Value]string {
 // rounded visits the operands that products round to bfloat16.
 func (c *copier) rounded(f *ir.Op, visit func(product *ir.Op, operand int)) {
 	c.s.Walk(f, func(op *ir.Op) ir.WalkResult {
-		for _, i := range productOperands(op) {
+		for _, i := range blu.ProductOperands(op) {
 			if rounds(op, i) {
 				visit(op, i)
 			}

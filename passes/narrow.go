@@ -65,7 +65,7 @@ func rounds(op *ir.Op, operand int) bool {
 	if op.Is(blu.Cast) {
 		return isBF16(op.Result(0))
 	}
-	return op.Attrs().Str(blu.PrecisionAttr) == "bf16" && slices.Contains(productOperands(op), operand)
+	return op.Attrs().Str(blu.PrecisionAttr) == "bf16" && slices.Contains(blu.ProductOperands(op), operand)
 }
 
 // passesOn reports whether elements of an operand are elements of a result, unchanged.

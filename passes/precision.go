@@ -33,7 +33,7 @@ func precision(s *State, op *ir.Op, o PrecisionOptions) error {
 	}
 	r := &rounder{b: blu.On(ir.NewBuilder(s.Ctx, nil)), rounded: map[*ir.Value]*ir.Value{}}
 	s.Walk(op, func(op *ir.Op) ir.WalkResult {
-		for _, i := range productOperands(op) {
+		for _, i := range blu.ProductOperands(op) {
 			if op.Operand(i).Elem() != ir.Type(s.Ctx.F32()) {
 				continue
 			}
@@ -46,19 +46,6 @@ func precision(s *State, op *ir.Op, o PrecisionOptions) error {
 		}
 		return ir.Advance
 	})
-	return nil
-}
-
-// productOperands lists the operands of an operation that go into products.
-func productOperands(op *ir.Op) []int {
-	switch op.Def() {
-	case blu.Dot:
-		return []int{0, 1}
-	case blu.Attention:
-		return []int{0, 1, 2}
-	case blu.AttentionGrad:
-		return []int{0, 1, 2, 5}
-	}
 	return nil
 }
 
@@ -111,7 +98,7 @@ func (r *rounder) place(v *ir.Value) {
 func onlyInProducts(v *ir.Value) bool {
 	for u := range v.Uses() {
 		op := u.Owner()
-		if op.Has(ir.View) && onlyInProducts(op.Result(0)) || slices.Contains(productOperands(op), u.Index()) {
+		if op.Has(ir.View) && onlyInProducts(op.Result(0)) || slices.Contains(blu.ProductOperands(op), u.Index()) {
 			continue
 		}
 		return false
