@@ -13,13 +13,12 @@ import (
 	"blutrain/runtime/cuda"
 )
 
-// A check is a kernel at one size with one epilogue. Bound is on the Frobenius norm of the error over that of the result.
+// A check is a kernel at one size with one epilogue.
 type check struct {
 	g       blublas.Gemm
 	layout  string
 	m, n, k int
 	options blublas.Options
-	bound   float64
 }
 
 func (b *bench) checks() error {
@@ -42,8 +41,8 @@ func (b *bench) checks() error {
 			r.Failure = err.Error()
 			verdict = "FAILED " + r.Failure
 			b.failed++
-		case !(worst <= c.bound):
-			r.Failure = fmt.Sprintf("error %.3g, at most %.3g allowed", worst, c.bound)
+		case !(worst <= c.bound()):
+			r.Failure = fmt.Sprintf("error %.3g, at most %.3g allowed", worst, c.bound())
 			verdict = "FAILED " + r.Failure
 			b.failed++
 		}
