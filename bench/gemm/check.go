@@ -26,28 +26,31 @@ func (b *bench) checks() error {
 		g := with(c.g, c.layout, c.m, c.n, c.k)
 		g.Epilogue = blublas.Standard(c.options)
 		name := fmt.Sprintf("%s %s", g.Name(), c.layout)
-		if !b.wanted(name) {
+		if !b.wanted("check", name) {
 			continue
 		}
-		r := result{Kind: "check", Case: c.layout, Kernel: g.Name()}
+		r := result{Case: c.layout, Kernel: g.Name()}
 		if err := g.Check(b.gpu.Device); err != nil {
 			return err
 		}
 		worst, err := b.check(g, c)
-		r.Error = worst
 		verdict := "ok"
 		switch {
 		case err != nil:
 			r.Failure = err.Error()
-			verdict = "FAILED " + r.Failure
-			b.failed++
 		case !(worst <= c.bound()):
 			r.Failure = fmt.Sprintf("error %.3g, at most %.3g allowed", worst, c.bound())
+		}
+		if r.Failure != "" {
 			verdict = "FAILED " + r.Failure
-			b.failed++
 		}
 		fmt.Printf("check %-110s %.2e %s\n", name, worst, verdict)
-		b.results = append(b.results, r)
+		if !math.IsNaN(worst) && !math.IsInf(worst, 0) { // JSON has neither
+			r.Error = worst
+		}
+		if err := b.keep("check", name, r); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (b *bench) errors() error {
 	for _, s := range shapes() {
 		for _, dist := range []string{"normal", "uniform", "lognormal", "rows"} {
 			plain := s.fused == blublas.Options{}
-			if !b.wanted(s.name+" "+dist) || s.m > 20000 || !plain {
+			if !b.wanted("error", s.name+" "+dist) || s.m > 20000 || !plain {
 				continue
 			}
 			if err := b.errorsOf(s, dist, dir); err != nil {
@@ -53,6 +53,7 @@ func (b *bench) errorsOf(s shape, dist, dir string) error {
 	if err != nil {
 		return err
 	}
+	var all []result
 	for _, p := range precisions {
 		fit := b.candidates(p.ours, s, s.layout, ir.F32)
 		if len(fit) == 0 {
@@ -63,13 +64,13 @@ func (b *bench) errorsOf(s shape, dist, dir string) error {
 		if err != nil {
 			return err
 		}
-		r := result{Kind: "error", Case: s.name + " " + dist, Kernel: g.Name()}
+		r := result{Case: s.name + " " + dist, Kernel: g.Name()}
 		r.Error, r.RowError = frobenius(got, want), worstRow(got, want, scale)
 		r.PeerErr, r.PeerRow = reply.Errors[p.peer][0], reply.Errors[p.peer][1]
 		fmt.Printf("%-18s %-10s %-11s %10.2e %10.2e %10.2e %10.2e\n", s.name, dist, p.ours, r.Error, r.PeerErr, r.RowError, r.PeerRow)
-		b.results = append(b.results, r)
+		all = append(all, r)
 	}
-	return nil
+	return b.keep("error", s.name+" "+dist, all...)
 }
 
 // compute runs a product on data from files and gives some rows of the result.

@@ -1,8 +1,9 @@
 // Command gemm checks and times the matrix products that blublas makes, on the machine's first GPU:
 //
-//	gemm [-checks] [-times] [-errors] [-older] [-json FILE] [-only TEXT] [-choices KERNELS]
+//	gemm [-checks] [-times] [-errors] [-older] [-json FILE [-resume]] [-only TEXT] [-choices KERNELS]
 //
-// Without a choice it does all three. It is built without cgo and needs nothing of this repository where it runs, but
+// Without a choice it does all three. FILE is written whole after every case; with -resume a run that was cut short is gone on
+// with: cases that FILE has are not done again. It is built without cgo and needs nothing of this repository where it runs, but
 // python3 with PyTorch for times and errors.
 //
 // Checks compare each template with float64 on the CPU, at odd sizes, on fresh random data, with poisoned results. Times
@@ -26,7 +27,8 @@ func main() {
 	times := flag.Bool("times", false, "time beside cuBLAS")
 	errs := flag.Bool("errors", false, "compare errors at full size with SGEMM's")
 	older := flag.Bool("older", false, "time the kernels for the tensor cores before Hopper")
-	out := flag.String("json", "", "write everything measured to this file")
+	out := flag.String("json", "", "write everything measured to this file, after every case")
+	resume := flag.Bool("resume", false, "keep what the file of -json holds, and leave out the cases that it has")
 	only := flag.String("only", "", "only cases whose name has this in it; several separated by commas")
 	reps := flag.Int("reps", 15, "launches timed for each median")
 	choices := flag.String("choices", "", `time these kernels instead of those of least predicted time, separated by semicolons: "128x192 stages=4 turns cluster=2 split=3"`)
@@ -39,24 +41,24 @@ func main() {
 	if !*checks && !*times && !*errs {
 		*checks, *times, *errs = true, true, true
 	}
-	b := &bench{only: strings.Split(*only, ","), reps: *reps, chain: *chain, older: *older}
+	if *resume && *out == "" {
+		fmt.Fprintln(os.Stderr, "gemm: -resume needs the file of an earlier run: -json FILE")
+		os.Exit(2)
+	}
+	b := &bench{file: *out, only: strings.Split(*only, ","), reps: *reps, chain: *chain, older: *older}
 	if err := b.choose(*choices); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
 		os.Exit(2)
 	}
-	err := b.run(*checks, *times, *errs)
-	if err = gpu.Save(*out, b.results, err); err != nil {
+	if err := b.measure(*resume, *checks, *times, *errs); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
-		os.Exit(1)
-	}
-	if b.failed > 0 {
-		fmt.Fprintf(os.Stderr, "gemm: %d checks failed\n", b.failed)
 		os.Exit(1)
 	}
 }
 
 // bench is one run.
 type bench struct {
+	file    string // for results; "": none
 	only    []string
 	reps    int
 	chain   int
@@ -65,32 +67,22 @@ type bench struct {
 	gpu     *device
 	peer    *peer
 	results []result
-	failed  int
 }
 
-// result is one measured fact, for the JSON file.
-type result struct {
-	Kind     string    `json:"kind"` // check, time, split, transpose or error
-	Case     string    `json:"case"`
-	Kernel   string    `json:"kernel"`
-	Millis   []float64 `json:"millis,omitempty"`
-	Peer     []float64 `json:"peer_millis,omitempty"`
-	TFLOPS   float64   `json:"tflops,omitempty"`
-	Ratio    float64   `json:"ratio,omitempty"` // cuBLAS's time over ours
-	Error    float64   `json:"error,omitempty"`
-	RowError float64   `json:"row_error,omitempty"`
-	PeerErr  float64   `json:"peer_error,omitempty"`
-	PeerRow  float64   `json:"peer_row_error,omitempty"`
-	Failure  string    `json:"failure,omitempty"`
-}
-
-func (b *bench) wanted(name string) bool {
-	for _, o := range b.only {
-		if strings.Contains(name, o) {
-			return true
+// measure does what was asked for.
+func (b *bench) measure(resume, checks, times, errs bool) error {
+	if resume {
+		if err := b.load(); err != nil {
+			return err
 		}
 	}
-	return false
+	if err := b.run(checks, times, errs); err != nil {
+		return err
+	}
+	if n := b.failed(); n > 0 {
+		return fmt.Errorf("%d checks failed", n)
+	}
+	return nil
 }
 
 func (b *bench) run(checks, times, errs bool) error {

@@ -17,7 +17,7 @@ func (b *bench) splits() error {
 			sets []blublas.Set
 		}{{"rows", []blublas.Set{{Name: "x"}}}, {"columns", []blublas.Set{{Name: "x", MNMajor: true}}}, {"both", []blublas.Set{{Name: "x"}, {Name: "y", MNMajor: true}}}} {
 			name := fmt.Sprintf("split %dx%d %s", s.rows, s.cols, way.name)
-			if !b.wanted(name) {
+			if !b.wanted("split", name) {
 				continue
 			}
 			if err := b.timeSplit(name, blublas.Matrix{Name: "x", Rows: s.rows, Cols: s.cols, Pitch: s.pitch, PlanePitch: s.pitch, Sets: way.sets}); err != nil {
@@ -43,6 +43,8 @@ func (b *bench) timeSplit(name string, x blublas.Matrix) error {
 	}
 	bytes := 4 + 4*len(x.Sets) // read and written for each number
 	fmt.Printf("%-28s %8.1f us %8.0f GB/s\n", name, 1e3*gpu.Median(ms), float64(bytes)*float64(x.Rows)*float64(x.Cols)/gpu.Median(ms)*1e-6)
-	b.results = append(b.results, result{Kind: "split", Case: name, Millis: ms})
+	if err := b.keep("split", name, result{Case: name, Millis: ms}); err != nil {
+		return err
+	}
 	return b.gpu.Free(planes.owned...)
 }

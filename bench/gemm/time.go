@@ -19,35 +19,55 @@ var precisions = []struct {
 	peer string
 }{{blublas.BF16, "bf16"}, {blublas.TF32, "tf32"}, {blublas.FP16x3, "fp32"}, {blublas.BF16x6, "fp32"}, {blublas.FP32Strict, "fp32"}}
 
+// timeName is the name of a case of times. A space at the end tells bf16 from bf16x6.
+func timeName(s shape, p blublas.Precision) string { return fmt.Sprintf("%s %s ", s.name, p) }
+
 // times measures every shape in every precision: each candidate, and cuBLAS before and after them.
 func (b *bench) times() error {
 	fmt.Printf("\n%-18s %-11s %8s %8s %6s  %s\n", "shape", "precision", "TFLOP/s", "cuBLAS", "ratio", "kernel")
-	ratios := map[blublas.Precision][]float64{}
 	for _, s := range shapes() {
 		for _, p := range precisions {
 			if b.older && p.ours != blublas.BF16 && p.ours != blublas.TF32 {
 				continue
 			}
-			if !b.wanted(fmt.Sprintf("%s %s ", s.name, p.ours)) { // a space at the end tells bf16 from bf16x6
+			if !b.wanted("time", timeName(s, p.ours)) {
 				continue
 			}
-			best, err := b.timeShape(s, p.ours, p.peer)
-			if err != nil {
+			if err := b.timeShape(s, p.ours, p.peer); err != nil {
 				return fmt.Errorf("%s %s: %w", s.name, p.ours, err)
 			}
-			if best == nil {
-				continue
+			if best := b.best(timeName(s, p.ours)); best != nil {
+				fmt.Printf("%-18s %-11s %8.1f %8.1f %6.2f  %s\n", s.name, p.ours, best.TFLOPS, best.TFLOPS/best.Ratio, best.Ratio, best.Kernel)
 			}
-			fmt.Printf("%-18s %-11s %8.1f %8.1f %6.2f  %s\n", s.name, p.ours, best.TFLOPS, best.TFLOPS/best.Ratio, best.Ratio, best.Kernel)
-			ratios[p.ours] = append(ratios[p.ours], best.Ratio)
 		}
 	}
-	for _, p := range precisions {
-		if r := ratios[p.ours]; len(r) > 0 {
-			fmt.Printf("%-11s geometric mean of the ratios to cuBLAS %s: %.3f, least %.3f (%d shapes)\n", p.ours, p.peer, mean(r), slices.Min(r), len(r))
-		}
-	}
+	b.summarize()
 	return nil
+}
+
+// best is the fastest kernel of a case; nil where none was timed.
+func (b *bench) best(name string) (best *result) {
+	for i := range b.results {
+		if r := &b.results[i]; r.Kind == "time" && r.Name == name && r.Failure == "" && (best == nil || r.TFLOPS > best.TFLOPS) {
+			best = r
+		}
+	}
+	return best
+}
+
+// summarize prints what the best kernels of all shapes come to, those of the run that is gone on with too.
+func (b *bench) summarize() {
+	for _, p := range precisions {
+		var ratios []float64
+		for _, s := range shapes() {
+			if best := b.best(timeName(s, p.ours)); best != nil {
+				ratios = append(ratios, best.Ratio)
+			}
+		}
+		if len(ratios) > 0 {
+			fmt.Printf("%-11s geometric mean of the ratios to cuBLAS %s: %.3f, least %.3f (%d shapes)\n", p.ours, p.peer, mean(ratios), slices.Min(ratios), len(ratios))
+		}
+	}
 }
 
 func mean(xs []float64) float64 {
@@ -58,46 +78,46 @@ func mean(xs []float64) float64 {
 	return math.Exp(sum / float64(len(xs)))
 }
 
-// timeShape measures the candidates for a shape and gives the best; nil where there is none.
-func (b *bench) timeShape(s shape, p blublas.Precision, peer string) (*result, error) {
+// timeShape measures the candidates for a shape.
+func (b *bench) timeShape(s shape, p blublas.Precision, peer string) error {
 	question := map[string]any{"do": "time", "layout": s.layout, "m": s.m, "n": s.n, "k": s.k, "precision": peer, "reps": b.reps, "chain": b.chain}
-	var best *result
 	op, err := b.randomOperands(s, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	before, err := b.peer.ask(question)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var mine []*result
+	var all []result
 	for _, g := range b.candidates(p, s, op.layout, op.out) {
-		ms, err := b.timeKernel(g, op)
-		if errors.As(err, new(*gpu.SpillError)) { // no kernel to use: it is told, and not timed
+		r := result{Case: s.name, Kernel: g.Name()}
+		r.Millis, err = b.timeKernel(g, op)
+		switch {
+		case errors.As(err, new(*gpu.SpillError)): // no kernel to use: it is told, and not timed
 			fmt.Printf("%-18s %-11s %v\n", s.name, p, err)
-			b.results = append(b.results, result{Kind: "time", Case: s.name, Kernel: g.Name(), Failure: err.Error()})
-			continue
+			r.Failure = err.Error()
+		case err != nil:
+			return err
+		default:
+			r.TFLOPS = 2 * float64(s.m) * float64(s.n) * float64(s.k) / gpu.Median(r.Millis) * 1e-9
 		}
-		if err != nil {
-			return nil, err
-		}
-		r := &result{Kind: "time", Case: s.name, Kernel: g.Name(), Millis: ms}
-		r.TFLOPS = 2 * float64(s.m) * float64(s.n) * float64(s.k) / gpu.Median(ms) * 1e-9
-		mine = append(mine, r)
-		if best == nil || r.TFLOPS > best.TFLOPS {
-			best = r
-		}
+		all = append(all, r)
 	}
 	after, err := b.peer.ask(question)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, r := range mine {
-		r.Peer = append(before.Millis, after.Millis...)
-		r.Ratio = gpu.Median(r.Peer) / gpu.Median(r.Millis)
-		b.results = append(b.results, *r)
+	for i := range all {
+		if r := &all[i]; r.Failure == "" {
+			r.Peer = append(before.Millis, after.Millis...)
+			r.Ratio = gpu.Median(r.Peer) / gpu.Median(r.Millis)
+		}
 	}
-	return best, b.gpu.Free(slices.Concat(op.a.owned, op.b.owned, op.around)...)
+	if err := b.keep("time", timeName(s, p), all...); err != nil {
+		return err
+	}
+	return b.gpu.Free(slices.Concat(op.a.owned, op.b.owned, op.around)...)
 }
 
 func (b *bench) timeKernel(g blublas.Gemm, op *operands) ([]float64, error) {

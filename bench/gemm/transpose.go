@@ -14,7 +14,7 @@ import (
 func (b *bench) transposes() error {
 	for _, s := range []struct{ rows, cols, pitch int }{{16384, 768, 768}, {16384, 3072, 3072}, {2048, 50257, 50257}, {50257, 768, 768}} {
 		name := fmt.Sprintf("transpose %dx%d", s.rows, s.cols)
-		if !b.wanted(name) {
+		if !b.wanted("transpose", name) {
 			continue
 		}
 		c := blublas.Copy{Rows: s.rows, Cols: s.cols, Pitch: s.pitch, Size: 4, Transposed: true, OutPitch: (s.rows + 3) / 4 * 4, Target: ptx.SM90A}
@@ -48,6 +48,8 @@ func (b *bench) timeTranspose(name string, c blublas.Copy) error {
 		return err
 	}
 	fmt.Printf("%-28s %8.1f us %8.0f GB/s\n", name, 1e3*gpu.Median(ms), 8*float64(c.Rows)*float64(c.Cols)/gpu.Median(ms)*1e-6)
-	b.results = append(b.results, result{Kind: "transpose", Case: name, Kernel: k.Name, Millis: ms})
+	if err := b.keep("transpose", name, result{Case: name, Kernel: k.Name, Millis: ms}); err != nil {
+		return err
+	}
 	return b.gpu.Free(append(m.owned, to)...)
 }
