@@ -6,8 +6,13 @@ import (
 	"blutrain/ir"
 )
 
-// Change gives another tensor in the place of one that an operation resulted in, or of an argument, when op is nil.
-type Change func(op *ir.Op, x *ir.Tensor) *ir.Tensor
+// Change is what an evaluation does otherwise than its function says: it gives other tensors in the place of some.
+type Change interface {
+	// Result stands in for what an operation resulted in, or for an argument, when op is nil.
+	Result(op *ir.Op, x *ir.Tensor) *ir.Tensor
+	// Operand stands in for what an operation reads, there alone.
+	Operand(op *ir.Op, i int, x *ir.Tensor) *ir.Tensor
+}
 
 // Evaluate runs the body of a function of a module in float64 and returns what it gives. Values are dropped after their
 // last use. change may be nil.
@@ -17,11 +22,23 @@ func Evaluate(c *ir.Context, module *ir.Op, body *ir.Block, args []ir.Datum, cha
 
 func evaluate(interp *ir.Interp, body *ir.Block, args []ir.Datum, dead map[*ir.Op][]*ir.Value, change Change) ([]ir.Datum, error) {
 	frame := interp.NewFrame()
+	if change != nil {
+		interp.Before = func(op *ir.Op, in []ir.Datum) error {
+			if op.Block() == body {
+				for i, d := range in {
+					if x, ok := d.(*ir.Tensor); ok {
+						in[i] = change.Operand(op, i, x)
+					}
+				}
+			}
+			return nil
+		}
+	}
 	interp.After = func(op *ir.Op, out []ir.Datum) error {
 		if change != nil && op.Block() == body {
 			for i, d := range out {
 				if x, ok := d.(*ir.Tensor); ok {
-					frame.Set(op.Result(i), change(op, x))
+					frame.Set(op.Result(i), change.Result(op, x))
 				}
 			}
 		}
@@ -33,7 +50,7 @@ func evaluate(interp *ir.Interp, body *ir.Block, args []ir.Datum, dead map[*ir.O
 	if change != nil {
 		args = slices.Clone(args)
 		for i, d := range args {
-			args[i] = change(nil, d.(*ir.Tensor))
+			args[i] = change.Result(nil, d.(*ir.Tensor))
 		}
 	}
 	return frame.Run(body, args)

@@ -22,7 +22,7 @@ import (
 // the square root of their number. Bounds are not met by chance: a wrong constant, index or operation is off by orders of magnitude.
 //
 // Where products of precision tf32 are among a function's operations, changes are by tf32's roundoff, 2^-11, and n is 1. So it is
-// with attention in bf16, which rounds what exists within it only, weights and the gradients of scores: 2^-9.
+// with attention in bf16, which rounds what exists within it only, weights and the gradients of scores: half of bfloat16's, 2^-9.
 //
 // The last evaluation rounds every intermediate result to the nearest float32 instead: numbers that differ in float64 and don't in float32
 // are equal there only, and a row has two greatest elements. It moves results by no more than the others, but for such choices.
@@ -50,7 +50,7 @@ type rounding struct {
 const tf32Roundoff = 1.0 / (1 << 11)
 
 // bf16Roundoff is that of bfloat16.
-const bf16Roundoff = 1.0 / (1 << 9)
+const bf16Roundoff = 1.0 / (1 << 8)
 
 // unitOf is the unit roundoff of what a function computes.
 func unitOf(f *ir.Op) float64 {
@@ -61,7 +61,7 @@ func unitOf(f *ir.Op) float64 {
 			unit = max(unit, tf32Roundoff)
 		case "bf16":
 			if op.Is(blu.Attention) || op.Is(blu.AttentionGrad) {
-				unit = max(unit, bf16Roundoff)
+				unit = max(unit, bf16Roundoff/2)
 			}
 		}
 		return ir.Advance
@@ -69,8 +69,8 @@ func unitOf(f *ir.Op) float64 {
 	return unit
 }
 
-// change is a ref.Change.
-func (r *rounding) change(op *ir.Op, x *ir.Tensor) *ir.Tensor {
+// Result is ref.Change's.
+func (r *rounding) Result(op *ir.Op, x *ir.Tensor) *ir.Tensor {
 	unit := cmp.Or(r.unit, roundoff)
 	switch {
 	case op == nil && r.near:
@@ -97,7 +97,10 @@ func (r *rounding) change(op *ir.Op, x *ir.Tensor) *ir.Tensor {
 	return x
 }
 
-var _ ref.Change = (&rounding{}).change
+// Operand is ref.Change's.
+func (r *rounding) Operand(_ *ir.Op, _ int, x *ir.Tensor) *ir.Tensor { return x }
+
+var _ ref.Change = &rounding{}
 
 // growth is the factor of the bound of an operation's results.
 func growth(op *ir.Op) float64 {

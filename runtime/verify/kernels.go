@@ -232,7 +232,7 @@ func (o *oracle) evaluate(name string, in []runtime.Array) (*evaluation, error) 
 // round evaluates it with roundings: random ones, or to the nearest float32.
 func (e *evaluation) round(random *rand.Rand, near bool) error {
 	r := &rounding{random: random, growth: 8, unit: unitOf(e.body.ParentOp()), near: near}
-	rounded, err := ref.Evaluate(e.ctx, e.module, e.body, e.args, r.change)
+	rounded, err := ref.Evaluate(e.ctx, e.module, e.body, e.args, r)
 	if err != nil {
 		return err
 	}

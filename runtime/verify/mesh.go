@@ -336,10 +336,10 @@ func (c *meshCheck) together(s artifact.State, of func(*found) []byte, got []*fo
 func (c *meshCheck) compare(want *found, got []*found) ([]Row, error) {
 	type entry struct {
 		function string
-		result   result
 		again    func(*found) []float64 // the same in another evaluation of one rank's step
 	}
 	var all []entry
+	var results []result // one for each
 	for _, s := range c.artifact.Manifest.Own() {
 		function, of := "apply", func(f *found) []byte { return f.updated[s.Name] }
 		if s.Role == artifact.Gradient || s.Role == artifact.Accumulator {
@@ -352,7 +352,8 @@ func (c *meshCheck) compare(want *found, got []*found) ([]Row, error) {
 		exact := func(f *found) []float64 {
 			return formats.Tensor{DType: s.DType, Shape: []int64{int64(len(x))}, Data: of(f)}.Float64s()
 		}
-		all = append(all, entry{function, result{name: s.Name, got: x, want: &expected{value: exact(want), tolerance: c.tolerance}}, exact})
+		all = append(all, entry{function, exact})
+		results = append(results, result{name: s.Name, got: x, want: &expected{value: exact(want), tolerance: c.tolerance}})
 	}
 	for _, o := range []struct {
 		function string
@@ -365,28 +366,28 @@ func (c *meshCheck) compare(want *found, got []*found) ([]Row, error) {
 				}
 			}
 			again := func(f *found) []float64 { return o.of(f)[name] }
-			all = append(all, entry{o.function, result{name: name, got: again(got[0]), want: &expected{value: again(want), tolerance: c.tolerance}}, again})
+			all = append(all, entry{o.function, again})
+			results = append(results, result{name: name, got: again(got[0]), want: &expected{value: again(want), tolerance: c.tolerance}})
 		}
 	}
-	off := func() bool {
-		return slices.ContainsFunc(all, func(e entry) bool { return e.result.want.of(e.result.got).Off() })
-	}
-	for i := 0; i < draws && off(); i++ {
-		r := &rounding{random: c.random, growth: 8}
-		rounded, err := c.one(r.change)
+	err := settle(results, c.random, func(change ref.Change) (values [][]float64, err error) {
+		f, err := c.one(change)
 		if err != nil {
 			return nil, fmt.Errorf("the step of one rank: %w", err)
 		}
 		for _, e := range all {
-			e.result.want.growth = r.growth
-			e.result.want.add(e.again(rounded))
+			values = append(values, e.again(f))
 		}
+		return values, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	var rows []Row
 	for _, function := range []string{"accumulate", "apply", "eval"} {
-		for _, e := range all {
-			if e.function == function {
-				rows = append(rows, Row{function, e.result.name, e.result.want.of(e.result.got), largest(e.result.got, e.result.want.value)})
+		for i, e := range all {
+			if r := results[i]; e.function == function {
+				rows = append(rows, Row{function, r.name, r.want.of(r.got), largest(r.got, r.want.value)})
 			}
 		}
 		if function == "apply" {

@@ -27,8 +27,8 @@ type Row struct {
 
 // Compare calls every function of both programs with the same inputs from the same state (the reference's, so that errors do
 // not add up) and compares what comes out: init, accumulate twice, apply, eval, then the functions of the model. A result's bound is
-// its norm times tolerance, or what roundings of float32 would make of it, where the program is a ref.Program and that is more: a
-// gradient that is exactly zero is a sum whose terms cancel.
+// its norm times tolerance, or what roundings make of it, where the reference is a ref.Program and that is more: a gradient that is
+// exactly zero is a sum whose terms cancel. Where products round, so does that reference if the exact one doesn't fit: see settle.
 func Compare(device, reference runtime.Program, tolerance float64, seed uint64) ([]Row, error) {
 	c := &comparison{device: device, reference: reference, manifest: device.Manifest(), tolerance: tolerance, random: rand.New(rand.NewPCG(seed, 0))}
 	for _, name := range order(c.manifest) {
@@ -171,13 +171,10 @@ func (c *comparison) changedStates(function string, before map[string][]byte) (l
 	return list, nil
 }
 
-// round calls a function with roundings, from the states before, if there are results that are off otherwise.
+// round settles results that are off: it evaluates the function with changes, from the states before.
 func (c *comparison) round(function string, in map[string]runtime.Array, s runtime.Scalars, before map[string][]byte, results []result) error {
 	reference, ok := c.reference.(ref.Program)
-	off := func() bool {
-		return slices.ContainsFunc(results, func(r result) bool { return r.want.of(r.got).Off() })
-	}
-	if !ok || !off() {
+	if !ok || countOff(results) == 0 {
 		return nil
 	}
 	after, err := c.readStates()
@@ -187,24 +184,24 @@ func (c *comparison) round(function string, in map[string]runtime.Array, s runti
 	if err := write(reference, before); err != nil {
 		return err
 	}
-	for i := 0; i < draws && off(); i++ {
-		r := &rounding{random: c.random, growth: 8, near: i == draws-1}
-		out, states, err := reference.CallChanged(function, in, s, r.change)
+	err = settle(results, c.random, func(change ref.Change) ([][]float64, error) {
+		out, states, err := reference.CallChanged(function, in, s, change)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, x := range results {
-			rounded := out[x.name]
-			if x.state {
-				rounded = states[x.name]
+		values := make([][]float64, len(results))
+		for i, r := range results {
+			x := out[r.name]
+			if r.state {
+				x = states[r.name]
 			}
-			if rounded != nil {
-				x.want.growth = r.growth
-				x.want.add(rounded.Data)
+			if x != nil {
+				values[i] = x.Data
 			}
 		}
-	}
-	return write(reference, after)
+		return values, nil
+	})
+	return errors.Join(err, write(reference, after))
 }
 
 func write(p runtime.Program, states map[string][]byte) error {
