@@ -82,15 +82,15 @@ func byCost(gs []Gemm, d Device) {
 	slices.SortStableFunc(gs, func(a, b Gemm) int { return cmp.Compare(a.Cost(d).Seconds, b.Cost(d).Seconds) })
 }
 
-// tilings lists the tile shapes that were found useful for a precision, see bench/NOTES.md; tensor cores of before Hopper
-// where the device has no others.
+// tilings lists the tile shapes that were found useful for a precision, see bench/NOTES.md; those for tensor cores of before Hopper
+// where the device has no others, or wgmma can't read the operands.
 func tilings(g Gemm, d Device) []Gemm {
 	g.Target = d.Target
 	if g.Precision == FP32Strict {
 		return []Gemm{g.onSIMT(128, 16, 1), g.onSIMT(128, 8, 1), g.onSIMT(128, 8, 2), g.onSIMT(256, 16, 2)}
 	}
 	_, planes := g.elem()
-	if d.Target != ptx.SM90A && planes == 1 {
+	if d.Target != ptx.SM90A && planes == 1 || g.unreadable() {
 		return []Gemm{g.onMMA(128, 3), g.onMMA(128, 4), g.onMMA(256, 2), g.onMMA(256, 3)}
 	}
 	switch planes {
@@ -106,12 +106,17 @@ func tilings(g Gemm, d Device) []Gemm {
 	return all
 }
 
+// unreadable reports whether wgmma can't read operands that nobody copies: tf32 that isn't K-major, of a batch.
+func (g Gemm) unreadable() bool {
+	return g.Precision == TF32 && len(g.Batch) > 0 && (g.A.MNMajor || g.B.MNMajor)
+}
+
 // moreTilings lists tile shapes that are the best for some products only, and not by much: that is for measurements to tell. Of the products of
 // GPT-2 ptxas spills 4 bytes in some with 256 x 192, in the others none.
 func moreTilings(g Gemm, d Device) []Gemm {
 	g.Target = d.Target
 	switch _, planes := g.elem(); {
-	case g.Precision == FP32Strict || d.Target != ptx.SM90A:
+	case g.Precision == FP32Strict || d.Target != ptx.SM90A || g.unreadable():
 		return nil
 	case planes == 2:
 		return []Gemm{g.onWGMMA(64, 192, 3, true)}

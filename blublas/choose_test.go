@@ -60,6 +60,36 @@ func TestWeightGradients(t *testing.T) {
 	}
 }
 
+// A batch in tf32 whose operands aren't both K-major is for mma, which reads them as they lie: of a batch there are no copies that wgmma could read.
+// All else is wgmma's.
+func TestBatches(t *testing.T) {
+	for _, tc := range []struct {
+		precision Precision
+		a, b      bool // MN-major
+		batch     int
+		want      Unit // "": there is no kernel without copies
+	}{
+		{TF32, false, false, 6, WGMMA}, {TF32, false, true, 6, MMA}, {TF32, true, false, 6, MMA}, {TF32, true, true, 6, MMA},
+		{TF32, false, false, 0, WGMMA}, {TF32, false, true, 0, ""}, {TF32, true, true, 0, ""},
+		{BF16, false, false, 6, WGMMA}, {BF16, false, true, 6, WGMMA}, {BF16, true, true, 6, WGMMA},
+		{FP32Strict, false, true, 6, SIMT}, {FP16x3, false, false, 6, ""},
+	} {
+		g := Gemm{M: 256, N: 256, K: 256, Precision: tc.precision, A: Operand{tc.a, 256}, B: Operand{tc.b, 256}, Epilogue: Standard(Options{Out: ir.F32})}
+		if tc.batch > 0 {
+			g.Batch = []Batch{{Size: tc.batch, A: 256 * 256, B: 256 * 256}}
+		}
+		for _, all := range [][]Gemm{Candidates(g, H200), Measurable(g, H200)} {
+			require.Equal(t, tc.want != "", len(all) > 0, "%+v", tc)
+			for _, c := range all {
+				require.Equal(t, tc.want, c.Unit, "%+v", tc)
+				found, ok := Find(g, H200, c.Choice())
+				require.True(t, ok)
+				require.Equal(t, c.Name(), found.Name())
+			}
+		}
+	}
+}
+
 // What can be measured is more than what prediction chooses from, and its choices are found again by their text, whatever the parts of K.
 func TestFind(t *testing.T) {
 	for _, p := range []Precision{FP32Strict, FP16x3, TF32, BF16} {

@@ -517,16 +517,19 @@ func batches() []product {
 	var all []product
 	for _, g := range []Gemm{
 		{Precision: FP32Strict, Unit: SIMT, Target: ptx.SM80, BM: 128, BN: 128, BK: 8, Consumers: 2, SplitK: 1}, {Precision: BF16, Unit: MMA, Target: ptx.SM80, BM: 128, BN: 128, BK: 64, Stages: 3, SplitK: 1},
-		{Precision: TF32, Unit: MMA, Target: ptx.SM89, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 2},
+		{Precision: TF32, Unit: MMA, Target: ptx.SM89, BM: 128, BN: 128, BK: 32, Stages: 3, SplitK: 2}, {Precision: TF32, Unit: MMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 32, Stages: 4, SplitK: 1},
 		{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, Cluster: 1, SplitK: 1, Pingpong: true},
 		{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, Cluster: 2, SplitK: 1},
 		{Precision: BF16, Unit: WGMMA, Target: ptx.SM90A, BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, Cluster: 1, SplitK: 2},
 	} {
-		for _, layout := range []string{"nt", "tn"} {
+		for _, layout := range []string{"nt", "nn", "tn"} {
 			p := product{g: with(g, layout, 40, 50, 2*g.BK+8), o: Options{Out: ir.F32, Residual: true}, tolerance: 4e-6}
 			a, b := 40*p.g.A.Pitch, 50*p.g.B.Pitch
-			if layout == "tn" {
-				a, b = p.g.K*p.g.A.Pitch, p.g.K*p.g.B.Pitch
+			if layout[0] == 't' {
+				a = p.g.K * p.g.A.Pitch
+			}
+			if layout[1] == 'n' {
+				b = p.g.K * p.g.B.Pitch
 			}
 			p.g.Batch = []Batch{{Size: 2, A: 3 * a, B: b}, {Size: 3, A: a}}
 			p.g.Epilogue = Standard(p.o)
