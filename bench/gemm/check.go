@@ -21,10 +21,19 @@ type check struct {
 	options blublas.Options
 }
 
+// gemm is the check's kernel. Its operands lie as with lays them where the list doesn't say.
+func (c check) gemm() blublas.Gemm {
+	g := c.g
+	if g.A.Pitch == 0 {
+		g = with(g, c.layout, c.m, c.n, c.k)
+	}
+	g.Epilogue = blublas.Standard(c.options)
+	return g
+}
+
 func (b *bench) checks() error {
 	for _, c := range checkList() {
-		g := with(c.g, c.layout, c.m, c.n, c.k)
-		g.Epilogue = blublas.Standard(c.options)
+		g := c.gemm()
 		name := fmt.Sprintf("%s %s", g.Name(), c.layout)
 		if !b.wanted("check", name) {
 			continue
@@ -94,17 +103,23 @@ func transposed[T any](x []T, rows, cols int) []T {
 	return y
 }
 
+// operand puts matrices, each rows x k, on the device one after the other.
 func (b *bench) operand(x []float32, rows, k int, o blublas.Operand, p blublas.Precision) (*matrix, error) {
-	if o.MNMajor {
-		return b.gpu.upload(p, transposed(x, rows, k), k, rows, o)
+	count := len(x) / (rows * k)
+	if !o.MNMajor {
+		return b.gpu.upload(p, x, count*rows, k, o)
 	}
-	return b.gpu.upload(p, x, rows, k, o)
+	var all []float32
+	for one := range slices.Chunk(x, rows*k) {
+		all = append(all, transposed(one, rows, k)...)
+	}
+	return b.gpu.upload(p, all, count*k, rows, o)
 }
 
 // check runs a kernel twice on fresh data and gives the worst relative error among its results.
 func (b *bench) check(g blublas.Gemm, c check) (float64, error) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
-	a, bt := normals(g.M*g.K, r), normals(g.N*g.K, r)
+	a, bt := normals(matrices(g)*g.M*g.K, r), normals(matrices(g)*g.N*g.K, r)
 	ma, err := b.operand(a, g.M, g.K, g.A, g.Precision)
 	if err != nil {
 		return math.NaN(), err
@@ -153,16 +168,17 @@ func (b *bench) check(g blublas.Gemm, c check) (float64, error) {
 	return worst, b.gpu.Free(slices.Concat(ma.owned, mb.owned, pointers, owned)...)
 }
 
-// product is A B^T in float64, over all cores.
+// product is A B^T in float64 for each pair of matrices, over all cores.
 func product(a, bt []float64, m, n, k int) []float64 {
-	c := make([]float64, m*n)
+	rows := len(a) / k
+	c := make([]float64, rows*n)
 	var wg sync.WaitGroup
-	for i := range m {
+	for i := range rows {
 		wg.Go(func() {
 			for j := range n {
 				sum := 0.0
 				for l := range k {
-					sum += a[i*k+l] * bt[j*k+l]
+					sum += a[i*k+l] * bt[(i/m*n+j)*k+l]
 				}
 				c[i*n+j] = sum
 			}
@@ -192,15 +208,16 @@ func newSurroundings(g blublas.Gemm, o blublas.Options, r *rand.Rand) *surroundi
 	s := &surroundings{g, o, map[string][]float32{}}
 	for _, name := range g.Epilogue.Params {
 		switch name {
-		case "bias":
-			s.inputs[name] = normals(g.N, r)
-		case "saved", "residual":
-			s.inputs[name] = normals(g.M*g.N, r)
 		case "out":
-			if o.Accumulate {
-				s.inputs[name] = normals(g.M*g.N, r)
+			if !o.Accumulate {
+				continue
 			}
+		case "bias", "saved", "residual":
+		default:
+			continue
 		}
+		rows, cols := s.size(name)
+		s.inputs[name] = normals(rows*cols, r)
 	}
 	for name, x := range s.inputs { // they are what the device will hold
 		if s.elem(name) != ir.F32 {
@@ -220,13 +237,14 @@ func (s *surroundings) elem(name string) ir.FloatKind {
 }
 
 func (s *surroundings) size(name string) (rows, cols int) {
+	rows = matrices(s.g) * s.g.M
 	switch name {
 	case "bias":
-		return 1, s.g.N
+		rows = 1
 	case "sums":
-		return (s.g.M + s.g.SumRows() - 1) / s.g.SumRows(), s.g.N
+		rows = (rows + s.g.SumRows() - 1) / s.g.SumRows()
 	}
-	return s.g.M, s.g.N
+	return rows, s.g.N
 }
 
 func (s *surroundings) bytes(name string) int {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"blutrain/blublas"
 	"blutrain/ir"
 )
@@ -52,11 +54,10 @@ func checkList() []check {
 			all = append(all, check{ampere(p, 128, 3, 1), layout, 333, 516, 1000, full}, check{ampere(p, 128, 3, 1), layout, 333, 517, 520, backward})
 		}
 	}
+	all = append(all, slices.Concat(oddChecks(), batchChecks())...)
 	var fit []check
 	for _, c := range all { // two accumulators a thread leave no room for the widest tiles
-		g := with(c.g, c.layout, c.m, c.n, c.k)
-		g.Epilogue = blublas.Standard(c.options)
-		if g.Check(blublas.H200) == nil {
+		if c.gemm().Check(blublas.H200) == nil {
 			fit = append(fit, c)
 		}
 	}

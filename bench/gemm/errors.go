@@ -40,7 +40,7 @@ func (b *bench) errors() error {
 
 func (b *bench) errorsOf(s shape, dist, dir string) error {
 	file := func(name string) string { return filepath.Join(dir, name) }
-	reply, err := b.peer.ask(map[string]any{"do": "data", "layout": s.layout, "m": s.m, "n": s.n, "k": s.k, "dist": dist, "rows": errorRows,
+	reply, err := b.peer.ask(map[string]any{"do": "data", "layout": s.layout, "batch": s.batch, "m": s.m, "n": s.n, "k": s.k, "dist": dist, "rows": errorRows,
 		"a": file("a"), "b": file("b"), "want": file("want"), "scale": file("scale")})
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (b *bench) errorsOf(s shape, dist, dir string) error {
 	return b.keep("error", s.name+" "+dist, all...)
 }
 
-// compute runs a product on data from files and gives some rows of the result.
+// compute runs a product on data from files and gives some rows of the result, numbered through all matrices of a batch.
 func (b *bench) compute(g blublas.Gemm, s shape, fileA, fileB string, rows []int) ([]float64, error) {
 	load := func(name string, rows, cols int, o blublas.Operand) (*matrix, error) {
 		raw, err := os.ReadFile(name)
@@ -87,7 +87,7 @@ func (b *bench) compute(g blublas.Gemm, s shape, fileA, fileB string, rows []int
 		if o.MNMajor {
 			rows, cols = cols, rows
 		}
-		return b.gpu.upload(g.Precision, x, rows, cols, o)
+		return b.gpu.upload(g.Precision, x, matrices(g)*rows, cols, o)
 	}
 	ma, err := load(fileA, g.M, g.K, g.A)
 	if err != nil {
@@ -97,7 +97,7 @@ func (b *bench) compute(g blublas.Gemm, s shape, fileA, fileB string, rows []int
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.gpu.Ctx.Alloc(int64(g.M) * int64(g.N) * 4)
+	c, err := b.gpu.Ctx.Alloc(int64(matrices(g)) * int64(g.M) * int64(g.N) * 4)
 	if err != nil {
 		return nil, err
 	}

@@ -128,14 +128,11 @@ func bits16(elem ir.FloatKind, v float32) uint16 {
 
 // prepare builds and loads a product's kernels and gives them their arguments; extra are the epilogue's pointers.
 func (g *device) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (runs []gpu.Run, owned []cuda.Pointer, err error) {
-	k, err := cfg.Build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.Device)
+	kernels, functions, err := g.loadProduct(cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := g.Load(k)
-	if err != nil {
-		return nil, nil, err
-	}
+	k := kernels[0]
 	addresses := slices.Concat(a.planes, b.planes)
 	if cfg.Precision == blublas.FP16x3 {
 		addresses = append(addresses, a.scales, b.scales)
@@ -146,7 +143,7 @@ func (g *device) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (
 		}
 	}
 	if cfg.SplitK > 1 {
-		p, err := g.Ctx.Alloc(int64(cfg.SplitK) * int64(cfg.M) * int64(cfg.N) * 4)
+		p, err := g.Ctx.Alloc(cfg.PartialBytes())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -162,26 +159,36 @@ func (g *device) prepare(cfg blublas.Gemm, a, b *matrix, extra []cuda.Pointer) (
 			continue
 		}
 		element := map[string]cuda.Element{"bf16": cuda.BFloat16, "f16": cuda.Float16, "f32": cuda.Float32, "tf32": cuda.TFloat32}[p.Map.Element]
-		m, err := g.Ctx.Tiled(element, addresses[i]+cuda.Pointer(p.Offset), p.Map.Dims[:], []int{p.Map.Pitch}, p.Map.Box[:], cuda.Swizzle128)
+		dims, strides, box := p.Map.Layout()
+		m, err := g.Ctx.Tiled(element, addresses[i]+cuda.Pointer(p.Offset), dims, strides, box, cuda.Swizzle128)
 		if err != nil {
 			return nil, nil, err
 		}
 		args = append(args, m)
 	}
-	runs = append(runs, gpu.Run{F: f, Config: cuda.Config{Grid: k.Grid, Threads: k.Threads, Cluster: k.Cluster, Shared: k.Shared}, Args: args})
+	runs = append(runs, gpu.Run{F: functions[0], Config: cuda.Config{Grid: k.Grid, Threads: k.Threads, Cluster: k.Cluster, Shared: k.Shared}, Args: args})
 	if cfg.SplitK == 1 {
 		return runs, owned, nil
-	}
-	s, err := cfg.SumParts(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.Device)
-	if err != nil {
-		return nil, nil, err
-	}
-	if f, err = g.Load(s); err != nil {
-		return nil, nil, err
 	}
 	args = []any{owned[0]}
 	for _, p := range extra {
 		args = append(args, p)
 	}
-	return append(runs, gpu.Run{F: f, Config: cuda.Config{Grid: s.Grid, Threads: s.Threads}, Args: args}), owned, nil
+	return append(runs, gpu.Run{F: functions[1], Config: cuda.Config{Grid: kernels[1].Grid, Threads: kernels[1].Threads}, Args: args}), owned, nil
+}
+
+// loadProduct builds and loads a product's kernels, of which the second, where there is one, adds parts of K.
+func (g *device) loadProduct(cfg blublas.Gemm) (kernels []*blublas.Kernel, functions []*cuda.Function, err error) {
+	for _, build := range []func(*ir.Builder, blublas.Device) (*blublas.Kernel, error){cfg.Build, cfg.SumParts}[:min(cfg.SplitK, 2)] {
+		k, err := build(ir.NewBuilder(ir.NewContext(ptx.Dialect), nil), g.Device)
+		if err != nil {
+			return nil, nil, err
+		}
+		f, err := g.Load(k)
+		if err != nil {
+			return nil, nil, err
+		}
+		kernels, functions = append(kernels, k), append(functions, f)
+	}
+	return kernels, functions, nil
 }

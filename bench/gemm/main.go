@@ -1,19 +1,25 @@
 // Command gemm checks and times the matrix products that blublas makes, on the machine's first GPU:
 //
-//	gemm [-checks] [-times] [-errors] [-older] [-json FILE [-resume]] [-only TEXT] [-choices KERNELS]
+//	gemm [-checks] [-times] [-errors] [-older] [-json FILE [-resume]] [-only TEXT] [-choices KERNELS] [-most N]
+//	gemm -assemble [-only TEXT] [-most N]
 //
-// Without a choice it does all three. FILE is written whole after every case; with -resume a run that was cut short is gone on
+// Without a choice it does checks, times and errors. FILE is written whole after every case; with -resume a run that was cut short is gone on
 // with: cases that FILE has are not done again. It is built without cgo and needs nothing of this repository where it runs, but
 // python3 with PyTorch for times and errors.
 //
 // Checks compare each template with float64 on the CPU, at odd sizes, on fresh random data, with poisoned results. Times
 // are medians beside cuBLAS's, which PyTorch runs in the same minutes (torch_peer.py, python3). Errors compare with
 // float64 and with cuBLAS's SGEMM on the same data.
+//
+// Operands lie as programs have them: rows of 16 bits, those of planes and those of copies for tf32 are multiples of 16 bytes apart,
+// and float32 operands that are read as they are follow each other. Making planes and copies is not counted. cuBLAS gets tensors
+// without anything between rows, and a batch by torch.bmm; all results are such tensors.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 
@@ -30,6 +36,8 @@ func main() {
 	out := flag.String("json", "", "write everything measured to this file, after every case")
 	resume := flag.Bool("resume", false, "keep what the file of -json holds, and leave out the cases that it has")
 	only := flag.String("only", "", "only cases whose name has this in it; several separated by commas")
+	assemble := flag.Bool("assemble", false, "only have the driver assemble what is timed, which it keeps")
+	most := flag.Int("most", math.MaxInt, "time so many kernels of least predicted time for each case")
 	reps := flag.Int("reps", 15, "launches timed for each median")
 	choices := flag.String("choices", "", `time these kernels instead of those of least predicted time, separated by semicolons: "128x192 stages=4 turns cluster=2 split=3"`)
 	chain := flag.Int("chain", 1, "launches in a row for each time: many of them show what the card sustains at its power limit")
@@ -45,12 +53,20 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gemm: -resume needs the file of an earlier run: -json FILE")
 		os.Exit(2)
 	}
-	b := &bench{file: *out, only: strings.Split(*only, ","), reps: *reps, chain: *chain, older: *older}
+	b := &bench{file: *out, only: strings.Split(*only, ","), reps: *reps, chain: *chain, most: *most, older: *older}
 	if err := b.choose(*choices); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
 		os.Exit(2)
 	}
-	if err := b.measure(*resume, *checks, *times, *errs); err != nil {
+	work := func() error { return b.measure(*resume, *checks, *times, *errs) }
+	if *assemble {
+		work = b.assemble
+	}
+	err := b.open()
+	if err == nil {
+		err = work()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
 		os.Exit(1)
 	}
@@ -62,6 +78,7 @@ type bench struct {
 	only    []string
 	reps    int
 	chain   int
+	most    int
 	older   bool
 	choices []blublas.Gemm // of which only how they are tiled counts
 	gpu     *device
@@ -85,7 +102,8 @@ func (b *bench) measure(resume, checks, times, errs bool) error {
 	return nil
 }
 
-func (b *bench) run(checks, times, errs bool) error {
+// open makes the GPU ready.
+func (b *bench) open() error {
 	driver, err := cuda.Open()
 	if err != nil {
 		return err
@@ -101,6 +119,10 @@ func (b *bench) run(checks, times, errs bool) error {
 	b.gpu = &device{first}
 	d := b.gpu.Ctx.Device
 	fmt.Printf("%s, driver for CUDA %d.%d, compute capability %d.%d, %d multiprocessors, %d KiB of L2\n", d.Name, version/1000, version%1000/10, d.Major, d.Minor, d.SMs, d.L2>>10)
+	return nil
+}
+
+func (b *bench) run(checks, times, errs bool) error {
 	if checks {
 		if err := b.checks(); err != nil {
 			return err
@@ -117,6 +139,7 @@ func (b *bench) run(checks, times, errs bool) error {
 	if !times && !errs {
 		return nil
 	}
+	var err error
 	if b.peer, err = startPeer(); err != nil {
 		return err
 	}
@@ -140,16 +163,44 @@ const (
 )
 
 // with gives a kernel its operands' layout, rows at multiples of 16 bytes.
-func with(g blublas.Gemm, layout string, m, n, k int) blublas.Gemm {
+func with(g blublas.Gemm, layout string, m, n, k int) blublas.Gemm { return lay(g, layout, m, n, k, 8) }
+
+// dense is with, but for rows, which follow each other whatever their length.
+func dense(g blublas.Gemm, layout string, m, n, k int) blublas.Gemm {
+	return lay(g, layout, m, n, k, 1)
+}
+
+// lay gives a kernel its operands' layout: rows at multiples of some elements, matrices of a batch one after the other.
+func lay(g blublas.Gemm, layout string, m, n, k, multiple int) blublas.Gemm {
 	g.M, g.N, g.K = m, n, k
-	pitch := func(n int) int { return (n + 7) / 8 * 8 }
-	g.A = blublas.Operand{MNMajor: layout == tn, Pitch: pitch(k)}
-	if g.A.MNMajor {
-		g.A.Pitch = pitch(m)
+	side := func(mnMajor bool, extent int) (o blublas.Operand, elements int) {
+		rows, cols := extent, k
+		if mnMajor {
+			rows, cols = k, extent
+		}
+		o = blublas.Operand{MNMajor: mnMajor, Pitch: (cols + multiple - 1) / multiple * multiple}
+		return o, rows * o.Pitch
 	}
-	g.B = blublas.Operand{MNMajor: layout != nt, Pitch: pitch(k)}
-	if g.B.MNMajor {
-		g.B.Pitch = pitch(n)
+	var a, b int
+	g.A, a = side(layout == tn, m)
+	g.B, b = side(layout != nt, n)
+	for _, d := range g.Batch { // there is one dimension
+		g.Batch = []blublas.Batch{{Size: d.Size, A: a, B: b}}
 	}
 	return g
+}
+
+// batched makes it many products, whose operands are to be laid.
+func batched(g blublas.Gemm, n int) blublas.Gemm {
+	g.Batch = []blublas.Batch{{Size: n}}
+	return g
+}
+
+// matrices is how many products a kernel computes.
+func matrices(g blublas.Gemm) int {
+	n := 1
+	for _, b := range g.Batch {
+		n *= b.Size
+	}
+	return n
 }

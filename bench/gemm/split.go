@@ -29,7 +29,7 @@ func (b *bench) splits() error {
 }
 
 func (b *bench) timeSplit(name string, x blublas.Matrix) error {
-	m, err := b.random(1, x.Rows*x.Pitch, blublas.Operand{Pitch: x.Rows * x.Pitch}, blublas.FP32Strict)
+	m, err := b.random(1, 1, x.Rows*x.Pitch, blublas.Operand{Pitch: x.Rows * x.Pitch}, blublas.FP32Strict)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (b *bench) times() error {
 	fmt.Printf("\n%-18s %-11s %8s %8s %6s  %s\n", "shape", "precision", "TFLOP/s", "cuBLAS", "ratio", "kernel")
 	for _, s := range shapes() {
 		for _, p := range precisions {
-			if b.older && p.ours != blublas.BF16 && p.ours != blublas.TF32 {
+			if !s.in(p.ours) || b.older && p.ours != blublas.BF16 && p.ours != blublas.TF32 {
 				continue
 			}
 			if !b.wanted("time", timeName(s, p.ours)) {
@@ -80,7 +80,7 @@ func mean(xs []float64) float64 {
 
 // timeShape measures the candidates for a shape.
 func (b *bench) timeShape(s shape, p blublas.Precision, peer string) error {
-	question := map[string]any{"do": "time", "layout": s.layout, "m": s.m, "n": s.n, "k": s.k, "precision": peer, "reps": b.reps, "chain": b.chain}
+	question := map[string]any{"do": "time", "layout": s.layout, "batch": s.batch, "m": s.m, "n": s.n, "k": s.k, "precision": peer, "reps": b.reps, "chain": b.chain}
 	op, err := b.randomOperands(s, p)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (b *bench) timeShape(s shape, p blublas.Precision, peer string) error {
 		case err != nil:
 			return err
 		default:
-			r.TFLOPS = 2 * float64(s.m) * float64(s.n) * float64(s.k) / gpu.Median(r.Millis) * 1e-9
+			r.TFLOPS = s.flops() / gpu.Median(r.Millis) * 1e-9
 		}
 		all = append(all, r)
 	}
@@ -150,27 +150,21 @@ type operands struct {
 	out    ir.FloatKind
 }
 
-// randomOperands makes operands in the shape's layout; tf32 kernels get K-major copies, as their producers write them.
+// randomOperands makes operands in the layout that is timed.
 func (b *bench) randomOperands(s shape, p blublas.Precision) (*operands, error) {
-	op := &operands{layout: s.layout, out: ir.F32}
-	if p == blublas.BF16 {
-		op.out = ir.BF16
-	}
-	if p == blublas.TF32 {
-		op.layout = nt
-	}
-	g := with(blublas.Gemm{}, op.layout, s.m, s.n, s.k)
+	op := &operands{layout: s.layoutFor(p), out: outFor(p)}
+	g := s.laid(p, op.layout)
 	var err error
-	if op.a, err = b.random(s.m, s.k, g.A, p); err != nil {
+	if op.a, err = b.random(s.products(), s.m, s.k, g.A, p); err != nil {
 		return nil, err
 	}
-	if op.b, err = b.random(s.n, s.k, g.B, p); err != nil {
+	if op.b, err = b.random(s.products(), s.n, s.k, g.B, p); err != nil {
 		return nil, err
 	}
 	o := s.fused
 	o.Out = op.out
 	for range blublas.Standard(o).Params {
-		r, err := b.random(s.m, s.n, blublas.Operand{Pitch: s.n}, blublas.FP32Strict)
+		r, err := b.random(s.products(), s.m, s.n, blublas.Operand{Pitch: s.n}, blublas.FP32Strict)
 		if err != nil {
 			return nil, err
 		}
@@ -179,11 +173,12 @@ func (b *bench) randomOperands(s shape, p blublas.Precision) (*operands, error) 
 	return op, nil
 }
 
-// random is a matrix of normal numbers; one block of them is repeated.
-func (b *bench) random(rows, k int, o blublas.Operand, p blublas.Precision) (*matrix, error) {
+// random is matrices of normal numbers, one after the other; one block of them is repeated.
+func (b *bench) random(count, rows, k int, o blublas.Operand, p blublas.Precision) (*matrix, error) {
 	if o.MNMajor {
 		rows, k = k, rows
 	}
+	rows *= count
 	elem, size := ir.F32, 4
 	if p == blublas.BF16 {
 		elem, size = ir.BF16, 2

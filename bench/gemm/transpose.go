@@ -26,7 +26,7 @@ func (b *bench) transposes() error {
 }
 
 func (b *bench) timeTranspose(name string, c blublas.Copy) error {
-	m, err := b.random(1, c.Rows*c.Pitch, blublas.Operand{Pitch: c.Rows * c.Pitch}, blublas.FP32Strict)
+	m, err := b.random(1, 1, c.Rows*c.Pitch, blublas.Operand{Pitch: c.Rows * c.Pitch}, blublas.FP32Strict)
 	if err != nil {
 		return err
 	}
