@@ -151,9 +151,13 @@ func (g Gemm) by(consumers int) Gemm {
 	return g
 }
 
-// spills reports whether ptxas spills in the epilogue: sums of columns need registers beside the accumulators.
+// spills reports whether ptxas spills in the epilogue: sums of columns and places in a batch need registers beside the accumulators.
 func (g Gemm) spills() bool {
-	return g.Unit == WGMMA && g.Epilogue.Sums && g.rowsPerConsumer() > 128
+	if g.Unit != WGMMA {
+		return false
+	}
+	rows := g.rowsPerConsumer()
+	return g.Epilogue.Sums && rows > 128 || len(g.Batch) > 0 && rows*g.BN > 128*128
 }
 
 // withRoom has a stage less if there isn't room for half of what the epilogue reads of a tile.

@@ -254,7 +254,7 @@ limit_of() {
     instructions) echo 90 ;;
     verify) echo 180 ;;
     sanitizer) echo 400 ;;
-    gemm) echo 250 ;;
+    gemm) echo 420 ;;
     attention) echo 200 ;;
     elementwise) echo 60 ;;
     gpt2-start) echo 300 ;;

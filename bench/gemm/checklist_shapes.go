@@ -44,11 +44,11 @@ func batchChecks() (all []check) {
 	}
 	for _, layout := range []string{nt, nn, tn} {
 		add(layout, plain, hopper(blublas.BF16, 128, 128, 6, 2, 1, 1, true), hopper(blublas.BF16, 128, 256, 4, 2, 1, 1, false), hopper(blublas.BF16, 128, 128, 3, 2, 2, 1, false))
-		add(layout, half, hopper(blublas.BF16, 128, 192, 4, 2, 1, 1, true), ampere(blublas.BF16, 128, 3, 1))
-		add(layout, residual, hopper(blublas.BF16, 128, 192, 4, 2, 1, 1, true), ampere(blublas.TF32, 128, 3, 1), simt(128, 16, 1, 1))
+		add(layout, half, hopper(blublas.BF16, 128, 192, 4, 2, 1, 1, false), ampere(blublas.BF16, 128, 3, 1))
+		add(layout, residual, hopper(blublas.BF16, 128, 192, 4, 2, 1, 1, false), ampere(blublas.TF32, 128, 3, 1), simt(128, 16, 1, 1))
 		add(layout, plain, ampere(blublas.TF32, 256, 2, 1), simt(128, 8, 2, 1))
 		if layout == nt {
-			add(layout, plain, hopper(blublas.TF32, 128, 128, 6, 2, 1, 1, true), hopper(blublas.TF32, 128, 192, 4, 2, 1, 1, true))
+			add(layout, plain, hopper(blublas.TF32, 128, 128, 6, 2, 1, 1, true), hopper(blublas.TF32, 128, 192, 4, 2, 1, 1, false))
 		}
 		for _, g := range []blublas.Gemm{hopper(blublas.BF16, 128, 128, 4, 2, 1, 2, true), ampere(blublas.TF32, 128, 3, 2), simt(256, 16, 2, 2)} { // parts of K
 			all = append(all, check{batched(g, count), layout, 133, 77, 199, residual})
