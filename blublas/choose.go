@@ -103,6 +103,9 @@ func tilings(g Gemm, d Device) []Gemm {
 	if g.Precision == BF16 { // measured in no other
 		all = append(all, g.onWGMMA(192, 192, 4, false).by(3))
 	}
+	if g.K <= 2048 && ceil(g.M, 128)*ceil(g.N, 128)*g.matrices() <= d.SMs/2 { // larger tiles leave multiprocessors without any, and parts of K would be short
+		all = append(all, g.onWGMMA(64, 128, 8, true))
+	}
 	return all
 }
 
