@@ -49,6 +49,7 @@ type Options struct {
 	Helpers Helpers // other processes that make machine code beside this one, for devices that have to
 
 	Mesh    *dtms.Mesh      // this rank's place among those that run the program; nil: it is the only one
+	Peers   bool            // GPUs of one machine sum and gather by copies into each other's memory, where there is a way, and not by NCCL
 	Apart   bool            // without a mesh: open a program of several ranks for what each rank computes by itself, logits say
 	Context context.Context // its end is that of collectives under way, too; nil: nothing ends them but their deadlines
 }

@@ -68,6 +68,9 @@ func (c collectivesCmd) run(e *env, j *job) (err error) {
 	defer func() { err = errors.Join(err, x.Close()) }()
 	var rows []collectiveRow
 	for _, m := range exchanges {
+		if !x.makes(m.op) {
+			continue
+		}
 		for _, mib := range c.sizes {
 			row, err := c.measure(e.ctx, j.world, x, m, mib<<20)
 			if err != nil {

@@ -10,12 +10,15 @@ import (
 
 	"blutrain/dtms"
 	"blutrain/dtms/nccl"
+	"blutrain/dtms/peer"
 	"blutrain/formats"
 	"blutrain/runtime/cuda"
 )
 
 // exchanger is where the memory is that bench --collectives exchanges, and what moves it.
 type exchanger interface {
+	// makes reports whether it makes an operation.
+	makes(op dtms.Op) bool
 	// prepare puts a call's memory in place, in with its values. run makes the call and says how long it took.
 	prepare(call dtms.Call, in, out []float32) (run func(ctx context.Context) (time.Duration, error), free func() error, err error)
 	// result reads what the last call gave.
@@ -40,11 +43,13 @@ func newExchanger(ctx context.Context, j *job, device string) (exchanger, error)
 		}
 		ordinal = n
 	}
-	return newGPU(ctx, j.world, ordinal)
+	return newGPU(ctx, j, ordinal)
 }
 
 // host is memory of the process.
 type host struct{ world *dtms.Communicator }
+
+func (h host) makes(dtms.Op) bool { return true }
 
 func (h host) prepare(call dtms.Call, in, out []float32) (func(context.Context) (time.Duration, error), func() error, error) {
 	call.In, call.Out = dtms.Of(in), dtms.Of(out)
@@ -60,16 +65,18 @@ func (h host) result([]float32) error { return nil } // it is there already
 
 func (h host) Close() error { return nil }
 
-// gpu is memory of a GPU, which NCCL moves.
+// gpu is memory of a GPU, which NCCL moves, or copies between GPUs.
 type gpu struct {
 	device     *cuda.Context
+	peers      *cuda.Peers // nil: NCCL
+	lanes      *peer.Lanes
 	comm       *dtms.Communicator
 	stream     *cuda.Stream
 	start, end *cuda.Event
 	out        cuda.Pointer // of the call that is prepared
 }
 
-func newGPU(ctx context.Context, world *dtms.Communicator, ordinal int) (g *gpu, err error) {
+func newGPU(ctx context.Context, j *job, ordinal int) (g *gpu, err error) {
 	driver, err := cuda.Open()
 	if err != nil {
 		return nil, err
@@ -99,13 +106,25 @@ func newGPU(ctx context.Context, world *dtms.Communicator, ordinal int) (g *gpu,
 	if g.end, err = g.device.NewEvent(); err != nil {
 		return nil, err
 	}
-	control, err := world.Split(ctx, 0, world.Rank())
+	control, err := j.world.Split(ctx, 0, j.rank)
 	if err != nil {
 		return nil, err
 	}
-	g.comm, err = nccl.Connect(ctx, nccl.Config{Control: control, Device: g.device})
+	if !j.peers {
+		g.comm, err = nccl.Connect(ctx, nccl.Config{Control: control, Device: g.device})
+		return g, err
+	}
+	if g.peers, err = cuda.NewPeers(g.device); err != nil {
+		return nil, err
+	}
+	if g.lanes, err = peer.NewLanes(g.peers); err != nil {
+		return nil, err
+	}
+	g.comm, err = peer.Connect(ctx, peer.Config{Control: control, Device: g.peers, Lanes: g.lanes})
 	return g, err
 }
+
+func (g *gpu) makes(op dtms.Op) bool { return g.peers == nil || peer.Takes(op, formats.F32) }
 
 // calls is how many calls are put on the stream at once: what is timed is the stream's work, not its beginning.
 const calls = 20
@@ -157,6 +176,12 @@ func (g *gpu) Close() error {
 	var faults []error
 	if g.comm != nil {
 		faults = append(faults, g.comm.Close())
+	}
+	if g.lanes != nil {
+		faults = append(faults, g.lanes.Close())
+	}
+	if g.peers != nil {
+		faults = append(faults, g.peers.Close())
 	}
 	for _, e := range []*cuda.Event{g.start, g.end} {
 		if e != nil {

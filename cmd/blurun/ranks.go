@@ -21,6 +21,7 @@ type rankFlags struct {
 	NprocPerNode      *int          `placeholder:"N" help:"Start N ranks of this command on this machine. Other launchers are recognized: see docs/cluster.md."`
 	CollectiveTimeout time.Duration `placeholder:"TIME" default:"10m" help:"Longest that ranks wait for one of them (${default})."`
 	Engine            string        `enum:",tcp,mpi" default:"" placeholder:"NAME" help:"What connects the ranks: tcp or mpi. Default: what suits the launcher."`
+	GPUEngine         string        `name:"gpu-engine" enum:"nccl,peer" default:"nccl" placeholder:"NAME" help:"What sums and gathers between GPUs: nccl, or peer for copies into each other's memory, of GPUs of one machine (${default})."`
 }
 
 // mostLocalRanks is more than a machine has cores or GPUs for.
@@ -43,6 +44,7 @@ type job struct {
 	localRank, localSize int                // on this host
 	world                *dtms.Communicator // nil: one rank
 	mesh                 *dtms.Mesh         // nil: one rank, or not known yet
+	peers                bool               // GPUs sum and gather by copies into each other's memory
 	artifact             *artifact.Artifact
 }
 
@@ -81,7 +83,7 @@ func (e *env) asRank(f rankFlags, place launch.Place, command func(j *job) error
 		}
 		err = errors.Join(err, world.Close())
 	}()
-	j := &job{rank: place.Rank, size: place.Size, localRank: place.LocalRank, localSize: place.LocalSize, world: world}
+	j := &job{rank: place.Rank, size: place.Size, localRank: place.LocalRank, localSize: place.LocalSize, world: world, peers: f.GPUEngine == "peer"}
 	if err := j.count(e.ctx); err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (j *job) open(e *env, path string, d deviceFlags) (*artifact.Artifact, runt
 		return nil, nil, err
 	}
 	d.Device = j.device(a, d.Device)
-	p, err := e.openOn(a, d, runtime.Options{Threads: j.threads(d.Threads), Helpers: e.helpers(j.localSize), Mesh: j.mesh})
+	p, err := e.openOn(a, d, runtime.Options{Threads: j.threads(d.Threads), Helpers: e.helpers(j.localSize), Mesh: j.mesh, Peers: j.peers})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -3,60 +3,45 @@ package nccl
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"blutrain/dtms"
+	"blutrain/dtms/internal/onstream"
 )
-
-// pending is a call whose work is on a stream.
-type pending struct {
-	ctx      context.Context
-	engine   *engine
-	call     dtms.Call
-	roll     dtms.Pending // the roll call; nil for sends and receives
-	finished atomic.Pointer[outcome]
-}
-
-type outcome struct{ err error }
-
-type failed struct{ err error }
-
-func (f failed) Wait() error { return f.err }
 
 // Start puts a call on its stream and tells the other ranks.
 func (e *engine) Start(ctx context.Context, c dtms.Call) dtms.Pending {
 	if err := e.control.Err(); err != nil {
-		return failed{err}
+		return onstream.Failed{Err: err}
 	}
 	if err := onDevice(c); err != nil {
-		return failed{err}
+		return onstream.Failed{Err: err}
 	}
-	p := &pending{ctx: ctx, engine: e, call: c}
+	var roll dtms.Pending
 	if c.Op.Collective() {
-		p.roll = e.control.WithDeadline(time.Until(c.Deadline)).Announce(ctx, c)
+		roll = e.control.WithDeadline(time.Until(c.Deadline)).Announce(ctx, c)
 	}
-	e.traffic.count(c, int64(e.Size()), e.Rank() == c.Peer)
+	e.traffic.Count(c, int64(e.Size()), e.Rank() == c.Peer)
 	if err := e.enqueue(c.Deadline, c.Op.String(), func() int32 { return e.launch(c) }); err != nil {
-		return failed{e.give(fmt.Errorf("%s: %w", c.Describe(), err))}
+		return onstream.Failed{Err: e.Give(fmt.Errorf("%s: %w", c.Describe(), err))}
 	}
-	return p
+	return onstream.New(ctx, e, c, roll)
 }
 
 // StartAll puts calls of one operation on their stream as one NCCL call, with one roll call.
 func (e *engine) StartAll(ctx context.Context, calls []dtms.Call) dtms.Pending {
 	if err := e.control.Err(); err != nil {
-		return failed{err}
+		return onstream.Failed{Err: err}
 	}
 	for _, c := range calls {
 		if err := onDevice(c); err != nil {
-			return failed{err}
+			return onstream.Failed{Err: err}
 		}
 	}
-	whole := total(calls)
-	p := &pending{ctx: ctx, engine: e, call: whole, roll: e.control.WithDeadline(time.Until(whole.Deadline)).Announce(ctx, whole)}
+	whole := onstream.Total(calls)
+	roll := e.control.WithDeadline(time.Until(whole.Deadline)).Announce(ctx, whole)
 	for _, c := range calls {
-		e.traffic.count(c, int64(e.Size()), e.Rank() == c.Peer)
+		e.traffic.Count(c, int64(e.Size()), e.Rank() == c.Peer)
 	}
 	err := e.enqueue(whole.Deadline, whole.Op.String(), func() int32 {
 		return e.grouped(func(made func(code int32)) {
@@ -66,22 +51,9 @@ func (e *engine) StartAll(ctx context.Context, calls []dtms.Call) dtms.Pending {
 		})
 	})
 	if err != nil {
-		return failed{e.give(fmt.Errorf("%s: %w", whole.Describe(), err))}
+		return onstream.Failed{Err: e.Give(fmt.Errorf("%s: %w", whole.Describe(), err))}
 	}
-	return p
-}
-
-// total is the call that stands for several in the roll call: of as many elements as all of them. Nothing is moved by it.
-func total(calls []dtms.Call) dtms.Call {
-	whole := calls[0]
-	var in, out int64
-	for _, c := range calls {
-		in, out = in+c.In.Count(), out+c.Out.Count()
-	}
-	const anywhere = 1 << 20
-	whole.In = dtms.Device(whole.DType(), anywhere, in)
-	whole.Out = dtms.Device(whole.DType(), anywhere+uintptr(whole.In.Bytes()+15)/16*16, out)
-	return whole
+	return onstream.New(ctx, e, whole, roll)
 }
 
 // onDevice says why a call is none for GPUs.
@@ -165,93 +137,4 @@ func (e *engine) grouped(calls func(made func(code int32))) int32 {
 		wrong = code
 	}
 	return wrong
-}
-
-// Wait returns when the stream has done all that was put on it and all ranks have begun the call.
-func (p *pending) Wait() error {
-	if o := p.finished.Load(); o != nil {
-		return o.err
-	}
-	err := p.wait()
-	if err != nil {
-		err = fmt.Errorf("%s: %w", p.call.Describe(), p.engine.give(err))
-	}
-	p.finished.CompareAndSwap(nil, &outcome{err})
-	return p.finished.Load().err
-}
-
-func (p *pending) wait() error {
-	e := p.engine
-	for begun := time.Now(); ; rest(begun) {
-		done, err := e.device.Done(p.call.Stream)
-		if err != nil {
-			return err
-		}
-		if done {
-			break
-		}
-		if err := e.control.Err(); err != nil {
-			return err
-		}
-		if err := e.asyncError(); err != nil {
-			return err
-		}
-		if err := p.ctx.Err(); err != nil && err != context.DeadlineExceeded {
-			return context.Cause(p.ctx)
-		}
-		// The roll call ends at the deadline and names ranks; what is longer under way is stuck on a device.
-		if over := time.Since(p.call.Deadline); over > time.Second {
-			return fmt.Errorf("all ranks have begun it, but the device has not ended it: %w", context.DeadlineExceeded)
-		}
-	}
-	if p.roll == nil {
-		return nil
-	}
-	return p.roll.Wait()
-}
-
-// traffic counts what the calls need to move. NCCL doesn't say what it sends, so these are the ring's numbers.
-type traffic struct {
-	counters [len(dtms.Traffic{})]struct{ calls, sent, received atomic.Int64 }
-}
-
-func (t *traffic) count(c dtms.Call, n int64, root bool) {
-	bytes := c.Count() * int64(c.DType().Size())
-	var sent, received int64
-	switch c.Op {
-	case dtms.AllReduce:
-		sent = 2 * bytes * (n - 1) / n
-		received = sent
-	case dtms.ReduceScatter, dtms.AllGather:
-		sent = bytes * (n - 1)
-		received = sent
-	case dtms.AllToAll:
-		sent = bytes * (n - 1) / n
-		received = sent
-	case dtms.Broadcast:
-		if sent, received = bytes, bytes; root {
-			received = 0
-		}
-	case dtms.Permute:
-		if c.Peer != 0 {
-			sent, received = bytes, bytes
-		}
-	case dtms.Send:
-		sent = bytes
-	case dtms.Recv:
-		received = bytes
-	}
-	k := &t.counters[c.Op]
-	k.calls.Add(1)
-	k.sent.Add(sent)
-	k.received.Add(received)
-}
-
-func (t *traffic) snapshot() dtms.Traffic {
-	var out dtms.Traffic
-	for o := range out {
-		k := &t.counters[o]
-		out[o] = dtms.Volume{Calls: k.calls.Load(), Sent: k.sent.Load(), Received: k.received.Load()}
-	}
-	return out
 }

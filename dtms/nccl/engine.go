@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	goruntime "runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"blutrain/dtms"
+	"blutrain/dtms/internal/onstream"
 )
 
 // Device is the GPU of a rank, as its runtime sees it.
@@ -28,7 +27,7 @@ type Config struct {
 	Device  Device
 	Join    time.Duration // for all ranks to start NCCL; 0 means 5 minutes
 	// Siblings are the rank's communicators on the same stream, which this one joins; nil: there are no others.
-	Siblings *Siblings
+	Siblings *dtms.Siblings
 }
 
 // engine is a dtms.Engine on top of one NCCL communicator.
@@ -36,8 +35,8 @@ type engine struct {
 	lib      *library
 	device   Device
 	control  *dtms.Communicator
-	siblings *Siblings
-	traffic  traffic
+	siblings *dtms.Siblings
+	traffic  onstream.Traffic
 
 	mu      sync.Mutex // NCCL allows one thread at a time on a communicator
 	comm    uintptr
@@ -84,24 +83,24 @@ func Connect(ctx context.Context, c Config) (*dtms.Communicator, error) {
 		id.words[i] = uint64(w)
 	}
 	if c.Siblings == nil {
-		c.Siblings = &Siblings{}
+		c.Siblings = &dtms.Siblings{}
 	}
 	e := &engine{lib: lib, device: c.Device, control: c.Control, siblings: c.Siblings}
-	e.siblings.add(e)
+	e.siblings.Add(e.stop)
 	err = e.enqueue(time.Now().Add(c.Join), "ncclCommInitRankConfig", func() int32 {
 		return lib.initRank(&e.comm, int32(control.Size()), id, int32(control.Rank()), newConfig())
 	})
 	if err != nil {
-		return nil, e.give(fmt.Errorf("starting NCCL: %w", err))
+		return nil, e.Give(fmt.Errorf("starting NCCL: %w", err))
 	}
 	return dtms.New(e), nil
 }
 
-// give aborts the group and its siblings because of err, which ends the job, and returns what callers should see: the control's error, which
+// Give aborts the group and its siblings because of err, which ends the job, and returns what callers should see: the control's error, which
 // names ranks.
-func (e *engine) give(err error) error {
+func (e *engine) Give(err error) error {
 	e.control.Abort(err)
-	e.siblings.stop()
+	e.siblings.Stop()
 	if why := e.control.Err(); why != nil {
 		return why
 	}
@@ -137,7 +136,7 @@ func (e *engine) enqueue(deadline time.Time, name string, call func() int32) err
 	if err := e.lib.check(name, call(), e.comm); err != nil {
 		return err
 	}
-	for begun := time.Now(); ; rest(begun) {
+	for begun := time.Now(); ; onstream.Rest(begun) {
 		var state int32
 		if err := e.lib.check("ncclCommGetAsyncError", e.lib.getAsyncError(e.comm, &state), e.comm); err != nil {
 			return err
@@ -154,30 +153,14 @@ func (e *engine) enqueue(deadline time.Time, name string, call func() int32) err
 	}
 }
 
-// rest lets some time pass before the next look at what began then: none at first, since NCCL takes a call within about a tenth of a
-// millisecond, and then little, since GPUs wait meanwhile. time.Sleep would take a millisecond at least where nothing else runs.
-func rest(begun time.Time) {
-	var pause time.Duration
-	switch waited := time.Since(begun); {
-	case waited < time.Millisecond:
-		goruntime.Gosched()
-		return
-	case waited < time.Second:
-		pause = 20 * time.Microsecond
-	default:
-		pause = time.Millisecond
+// Done reports whether all work on a stream has ended.
+func (e *engine) Done(s dtms.Stream) (bool, error) { return e.device.Done(s) }
+
+// Failing is what the control communicator knows, or what NCCL found wrong after it took a call.
+func (e *engine) Failing() error {
+	if err := e.control.Err(); err != nil {
+		return err
 	}
-	// Linux lets a thread oversleep by 50 us unless it is told not to, which can't fail.
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, 1, 0)
-	t := syscall.NsecToTimespec(int64(pause))
-	_ = syscall.Nanosleep(&t, nil) // a signal may end it early
-}
-
-// setTimerSlack is PR_SET_TIMERSLACK, in nanoseconds.
-const setTimerSlack = 29
-
-// asyncError is what NCCL found wrong after it took a call.
-func (e *engine) asyncError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.aborted {
@@ -194,8 +177,8 @@ func (e *engine) Rank() int             { return e.control.Rank() }
 func (e *engine) Size() int             { return e.control.Size() }
 func (e *engine) WorldRank(r int) int   { return e.control.WorldRank(r) }
 func (e *engine) Err() error            { return e.control.Err() }
-func (e *engine) Traffic() dtms.Traffic { return e.traffic.snapshot() }
-func (e *engine) Abort(reason error)    { e.give(reason) }
+func (e *engine) Traffic() dtms.Traffic { return e.traffic.Snapshot() }
+func (e *engine) Abort(reason error)    { e.Give(reason) }
 func (e *engine) Announce(ctx context.Context, c dtms.Call) dtms.Pending {
 	return e.control.Announce(ctx, c)
 }
@@ -205,15 +188,15 @@ func (e *engine) Announce(ctx context.Context, c dtms.Call) dtms.Pending {
 func (e *engine) Close() error {
 	if e.control.Err() == nil {
 		if err := e.control.Barrier(context.Background()); err != nil {
-			return errors.Join(fmt.Errorf("ending NCCL: %w", e.give(err)), e.control.Close())
+			return errors.Join(fmt.Errorf("ending NCCL: %w", e.Give(err)), e.control.Close())
 		}
 	}
 	if e.control.Err() != nil {
-		e.siblings.stop()
+		e.siblings.Stop()
 		return e.control.Close()
 	}
 	if err := e.enqueue(time.Now().Add(time.Minute), "ncclCommFinalize", func() int32 { return e.lib.commFinalize(e.comm) }); err != nil {
-		return errors.Join(fmt.Errorf("ending NCCL: %w", e.give(err)), e.control.Close())
+		return errors.Join(fmt.Errorf("ending NCCL: %w", e.Give(err)), e.control.Close())
 	}
 	return errors.Join(e.destroy(), e.control.Close())
 }
@@ -242,13 +225,13 @@ func (e *engine) Split(ctx context.Context, deadline time.Time, color, key int) 
 		return e.lib.split(e.comm, int32(max(color, noColor)), int32(key), &child.comm, newConfig())
 	})
 	if color >= 0 {
-		e.siblings.add(child)
+		e.siblings.Add(child.stop)
 	}
 	if err == nil && color >= 0 { // the new one may not be ready when the old one is
 		err = child.enqueue(deadline, "ncclCommSplit", func() int32 { return success })
 	}
 	if err != nil {
-		return nil, e.give(fmt.Errorf("splitting NCCL's communicator: %w", err))
+		return nil, e.Give(fmt.Errorf("splitting NCCL's communicator: %w", err))
 	}
 	if color < 0 {
 		return nil, nil

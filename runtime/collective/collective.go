@@ -70,21 +70,29 @@ func (s Spec) Calls(c *dtms.Communicator, in, out []dtms.Memory, stream dtms.Str
 }
 
 func (s Spec) call(c *dtms.Communicator, in, out dtms.Memory) dtms.Call {
-	call := dtms.Call{In: in, Out: out}
-	switch s.Op {
-	case names.NameAllReduce:
-		call.Op = dtms.AllReduce
-	case names.NameReduceScatter:
-		call.Op = dtms.ReduceScatter
-	case names.NameAllGather:
-		call.Op = dtms.AllGather
-	case names.NameAllToAll:
-		call.Op = dtms.AllToAll
-	case names.NamePermute:
+	call := dtms.Call{Op: s.Operation(), In: in, Out: out}
+	if call.Op == dtms.Permute {
 		n := int64(c.Size())
-		call.Op, call.Peer = dtms.Permute, int(((s.Shift%n)+n)%n)
+		call.Peer = int(((s.Shift % n) + n) % n)
 	}
 	return call
+}
+
+// Operation is what communicators call it.
+func (s Spec) Operation() dtms.Op {
+	switch s.Op {
+	case names.NameAllReduce:
+		return dtms.AllReduce
+	case names.NameReduceScatter:
+		return dtms.ReduceScatter
+	case names.NameAllGather:
+		return dtms.AllGather
+	case names.NameAllToAll:
+		return dtms.AllToAll
+	case names.NamePermute:
+		return dtms.Permute
+	}
+	return 0
 }
 
 // Flight is a collective under way, of one or more tensors.

@@ -10,34 +10,56 @@ import (
 	"blutrain/artifact"
 	"blutrain/dtms"
 	"blutrain/dtms/nccl"
+	"blutrain/dtms/peer"
 	"blutrain/ir"
 	"blutrain/runtime"
 	"blutrain/runtime/collective"
 )
 
 // Collectives run on a stream of their own, beside the kernels: it waits for what the kernels' stream has been given when one
-// begins, and the kernels' stream waits for it where the program does. Graphs hold what lies between: a call of NCCL, with its roll call
-// and its deadline, is made anew each time.
+// begins, and the kernels' stream waits for it where the program does. Graphs hold what lies between: a call, with its roll call and its
+// deadline, is made anew each time.
 
-// network is what a program's collectives need. All ranks start NCCL for their groups in one order, that of artifact.Groups, and end it so: to
-// destroy a communicator is something that the ranks of a node do together (NCCL's user guide on ncclCommDestroy), so that two ranks that
+// network is what a program's collectives need. All ranks start the communicators of their groups in one order, that of lines, and end them so: to
+// destroy one of NCCL's is something that the ranks of a node do together (NCCL's user guide on ncclCommDestroy), so that two ranks that
 // begin with different ones wait for each other.
 type network struct {
-	comms    map[string]*dtms.Communicator // between GPUs, by group; none for a group of one rank
-	siblings nccl.Siblings
+	comms    map[line]*dtms.Communicator // between GPUs; none for a group of one rank
+	siblings dtms.Siblings
 	stream   *Stream
 	before   *Event
+	peers    *Peers // what peer communicators work with; nil: there are none
+	lanes    *peer.Lanes
 }
 
-// connect starts NCCL for the groups of several ranks that a program's collectives run over. The mesh carries its control messages, in
-// groups of their own so that no call of others comes between.
+// line is a communicator between GPUs: a group's by NCCL, or by copies into each other's memory.
+type line struct {
+	group string
+	peers bool
+}
+
+// lines are all that there can be, in order.
+func lines() []line {
+	var all []line
+	for _, group := range artifact.Groups() {
+		all = append(all, line{group, false}, line{group, true})
+	}
+	return all
+}
+
+// line is the one that a collective takes.
+func (p *program) line(m *meeting) line {
+	return line{m.spec.Group, p.options.Peers && peer.Takes(m.spec.Operation(), storedType(m.elem))}
+}
+
+// connect starts what the program's collectives of several ranks take.
 func (p *program) connect(ctx context.Context) (err error) {
-	n := &network{comms: map[string]*dtms.Communicator{}}
-	used := map[string]bool{} // by the program: what the manifest lists is for people
+	n := &network{comms: map[line]*dtms.Communicator{}}
+	used := map[line]bool{} // by the program: what the manifest lists is for people
 	for _, f := range p.functions {
 		for _, s := range f.steps {
 			if s.begin != nil {
-				used[s.begin.spec.Group] = true
+				used[p.line(s.begin)] = true
 			}
 		}
 	}
@@ -51,22 +73,37 @@ func (p *program) connect(ctx context.Context) (err error) {
 	if n.before, err = p.ctx.NewEvent(); err != nil {
 		return err
 	}
-	for _, group := range artifact.Groups() {
-		c := p.options.Communicator(group)
-		if !used[group] || c == nil || c.Size() == 1 {
+	for _, l := range lines() {
+		c := p.options.Communicator(l.group)
+		if !used[l] || c == nil || c.Size() == 1 {
 			continue
 		}
-		control, err := c.Split(ctx, 0, c.Rank())
-		if err != nil {
-			return fmt.Errorf("group %s: %w", group, err)
+		if n.comms[l], err = n.join(ctx, p.ctx, l, c); err != nil {
+			return fmt.Errorf("group %s: %w", l.group, err)
 		}
-		comm, err := nccl.Connect(ctx, nccl.Config{Control: control, Device: p.ctx, Siblings: &n.siblings})
-		if err != nil {
-			return fmt.Errorf("group %s: %w", group, err)
-		}
-		n.comms[group] = comm
 	}
 	return nil
+}
+
+// join makes a communicator between GPUs. The mesh's carries its control messages, in a group of its own so that no call of others comes
+// between.
+func (n *network) join(ctx context.Context, gpu *Context, l line, mesh *dtms.Communicator) (*dtms.Communicator, error) {
+	control, err := mesh.Split(ctx, 0, mesh.Rank())
+	if err != nil {
+		return nil, err
+	}
+	if !l.peers {
+		return nccl.Connect(ctx, nccl.Config{Control: control, Device: gpu, Siblings: &n.siblings})
+	}
+	if n.peers == nil {
+		if n.peers, err = NewPeers(gpu); err != nil {
+			return nil, err
+		}
+		if n.lanes, err = peer.NewLanes(n.peers); err != nil {
+			return nil, err
+		}
+	}
+	return peer.Connect(ctx, peer.Config{Control: control, Device: n.peers, Lanes: n.lanes, Siblings: &n.siblings})
 }
 
 // Bind makes the GPU current on the calling thread: the context is the device of NCCL's communicators.
@@ -99,10 +136,16 @@ func (n *network) close() error {
 		return nil
 	}
 	var faults []error
-	for _, group := range artifact.Groups() {
-		if c := n.comms[group]; c != nil {
+	for _, l := range lines() {
+		if c := n.comms[l]; c != nil {
 			faults = append(faults, c.Close())
 		}
+	}
+	if n.lanes != nil {
+		faults = append(faults, n.lanes.Close())
+	}
+	if n.peers != nil {
+		faults = append(faults, n.peers.Close())
 	}
 	if n.before != nil {
 		faults = append(faults, n.before.Close())
@@ -179,10 +222,10 @@ func (f *function) communicate(s *step) error {
 	return n.stream.Record(m.done)
 }
 
-// begin puts a collective on its stream: a call of NCCL, or on the only rank there is a copy.
+// begin puts a collective on its stream: a call of a communicator, or on the only rank there is a copy.
 func (f *function) begin(s *step) error {
 	n, m := f.p.network, s.begin
-	c := n.comms[m.spec.Group]
+	c := n.comms[f.p.line(m)]
 	if c == nil {
 		if err := m.spec.Alone(); err != nil {
 			return err

@@ -120,7 +120,7 @@ func (m *machine) program(t *testing.T) (*program, *function) {
 	p := &program{
 		manifest: &artifact.Manifest{Functions: []artifact.Function{{Name: "f"}}}, ctx: ctx, stream: &Stream{ctx, 1}, arena: 1 << 20,
 		options: runtime.Options{Mesh: &dtms.Mesh{World: world, DP: world, CP: alone}},
-		network: &network{comms: map[string]*dtms.Communicator{"world": world}, stream: &Stream{ctx, 2}, before: &Event{ctx, 99}},
+		network: &network{comms: map[line]*dtms.Communicator{{group: "world"}: world}, stream: &Stream{ctx, 2}, before: &Event{ctx, 99}},
 	}
 	f, err := p.decodeFunction(ir.LookupSymbol(module, "f"))
 	require.NoError(t, err)
@@ -245,9 +245,9 @@ func (n named) Close() error { n.note("close %s", n.group); return nil }
 func TestCommunicatorsEndInOneOrder(t *testing.T) {
 	for range 100 {
 		m := &machine{}
-		n := &network{comms: map[string]*dtms.Communicator{}}
+		n := &network{comms: map[line]*dtms.Communicator{}}
 		for _, group := range []string{"cp", "world", "dp"} {
-			n.comms[group] = dtms.New(named{m, group})
+			n.comms[line{group: group}] = dtms.New(named{m, group})
 		}
 		require.NoError(t, n.close())
 		require.Equal(t, []string{"close world", "close dp", "close cp"}, m.log)

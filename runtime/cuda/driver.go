@@ -32,6 +32,9 @@ type functions struct {
 	DeviceGetName      func(name *byte, size int32, device int32) result                                   `cuda:"cuDeviceGetName"`
 	DeviceTotalMem     func(bytes *uint64, device int32) result                                            `cuda:"cuDeviceTotalMem_v2"`
 	DeviceGetAttribute func(value *int32, attribute int32, device int32) result                            `cuda:"cuDeviceGetAttribute"`
+	DeviceGetBusID     func(id *byte, size int32, device int32) result                                     `cuda:"cuDeviceGetPCIBusId"`
+	DeviceByBusID      func(device *int32, id *byte) result                                                `cuda:"cuDeviceGetByPCIBusId"`
+	CanAccessPeer      func(can *int32, device, peer int32) result                                         `cuda:"cuDeviceCanAccessPeer"`
 	PrimaryRetain      func(ctx *uintptr, device int32) result                                             `cuda:"cuDevicePrimaryCtxRetain"`
 	PrimaryRelease     func(device int32) result                                                           `cuda:"cuDevicePrimaryCtxRelease_v2"`
 	CtxSetCurrent      func(ctx uintptr) result                                                            `cuda:"cuCtxSetCurrent"`
@@ -39,6 +42,9 @@ type functions struct {
 	MemGetInfo         func(free, total *uint64) result                                                    `cuda:"cuMemGetInfo_v2"`
 	MemAlloc           func(p *uint64, bytes uint64) result                                                `cuda:"cuMemAlloc_v2"`
 	MemFree            func(p uint64) result                                                               `cuda:"cuMemFree_v2"`
+	IpcGetMemHandle    func(h *memoryHandle, p uint64) result                                              `cuda:"cuIpcGetMemHandle"`
+	IpcOpenMemHandle   func(p *uint64, h memoryHandle, flags uint32) result                                `cuda:"cuIpcOpenMemHandle_v2"`
+	IpcCloseMemHandle  func(p uint64) result                                                               `cuda:"cuIpcCloseMemHandle"`
 	MemcpyDtoDAsync    func(to, from uint64, bytes uint64, stream uintptr) result                          `cuda:"cuMemcpyDtoDAsync_v2"`
 	MemsetD32Async     func(p uint64, value uint32, count uint64, stream uintptr) result                   `cuda:"cuMemsetD32Async"`
 	ModuleLoadDataEx   func(m *uintptr, image *byte, n uint32, opts *int32, values *uintptr) result        `cuda:"cuModuleLoadDataEx"`
@@ -48,6 +54,10 @@ type functions struct {
 	FuncSetAttribute   func(f uintptr, attribute, value int32) result                                      `cuda:"cuFuncSetAttribute"`
 	LaunchKernelEx     func(config *launchConfig, f uintptr, params *unsafe.Pointer, extra uintptr) result `cuda:"cuLaunchKernelEx"`
 	StreamCreate       func(s *uintptr, flags uint32) result                                               `cuda:"cuStreamCreate"`
+	StreamPriorities   func(least, most *int32) result                                                     `cuda:"cuCtxGetStreamPriorityRange"`
+	StreamCreateAt     func(s *uintptr, flags uint32, priority int32) result                               `cuda:"cuStreamCreateWithPriority"`
+	StreamWriteValue   func(s uintptr, at uint64, value, flags uint32) result                              `cuda:"cuStreamWriteValue32_v2"`
+	StreamWaitValue    func(s uintptr, at uint64, value, flags uint32) result                              `cuda:"cuStreamWaitValue32_v2"`
 	StreamDestroy      func(s uintptr) result                                                              `cuda:"cuStreamDestroy_v2"`
 	StreamQuery        func(s uintptr) result                                                              `cuda:"cuStreamQuery"`
 	StreamWaitEvent    func(s, e uintptr, flags uint32) result                                             `cuda:"cuStreamWaitEvent"`
