@@ -302,13 +302,13 @@ class Bench:
         for f in self.compiled.values():
             f.exception()
 
-    def blurun(self, ranks, *args, env={}, limit=math.inf):
-        ranked = ["--nproc-per-node", str(ranks)] if ranks > 1 else []
+    def blurun(self, ranks, *args, env={}, limit=math.inf, by="nccl"):
+        ranked = ["--nproc-per-node", str(ranks), "--gpu-engine", by] if ranks > 1 else []
         return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked, env=env, limit=limit)
 
-    def bench(self, name, ranks, warm, steps, env={}, limit=60):
+    def bench(self, name, ranks, warm, steps, env={}, limit=60, by="nccl"):
         """blurun bench: its result, with the device's memory. One more step comes before those that warm up."""
-        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json", env=env, limit=limit))
+        text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json", env=env, limit=limit, by=by))
         r = json.loads(text)
         millis = sorted(r["step_ms"][warm:])
         return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak}
@@ -407,21 +407,29 @@ def nccl():
 def exchange(b):
     o = b.o
     device = ["--device", "cuda"] if o.target == "cuda" else []
-    text = b.attempt("blurun", "all", lambda: b.blurun(o.ranks, "bench", "--collectives", "--json", "--steps", "10", "--sizes", ",".join(map(str, b.size["mib"])), *device))
-    for line in (text or "").splitlines():
-        r = json.loads(line)
-        b.keep("blurun", f"{r['op']} {r['bytes'] >> 20}", bytes=r["bytes"], median_ms=r["median_ms"], bus_gb_per_s=r["bus_gb_per_s"], right=True)  # blurun fails otherwise
+    for by in o.by:
+        text = b.attempt(who(by), "all", lambda: b.blurun(o.ranks, "bench", "--collectives", "--json", "--steps", "10", "--sizes", ",".join(map(str, b.size["mib"])), *device, by=by))
+        for line in (text or "").splitlines():
+            r = json.loads(line)
+            b.keep(who(by), f"{r['op']} {r['bytes'] >> 20}", bytes=r["bytes"], median_ms=r["median_ms"], bus_gb_per_s=r["bus_gb_per_s"], right=True)  # blurun fails otherwise
     b.torch({"about": b.question("hello", o.ranks)} | {f"{op} {mib}": b.question("exchange", o.ranks, op=op, mib=mib, calls=20 if o.target == "cuda" else 2, repeats=10) for op in operations for mib in b.size["mib"]}, 30)
 
 
+def who(by):
+    """blurun, and what its GPUs sum and gather by unless that is NCCL."""
+    return "blurun" if by == "nccl" else "blurun " + by
+
+
 def exchange_table(b):
-    b.say(f"{'MiB, ' + str(b.o.ranks) + ' ranks':20} {'blurun ms':>10} {'bus GB/s':>9} {'torch ms':>10} {'bus GB/s':>9} {'ratio':>6}")
+    others = [by for by in b.o.by if by != "nccl"]
+    b.say(f"{'MiB, ' + str(b.o.ranks) + ' ranks':20} {'blurun ms':>10} {'bus GB/s':>9} {'torch ms':>10} {'bus GB/s':>9} {'ratio':>6}" + "".join(f" {by + ' ms':>10} {'bus GB/s':>9}" for by in others))
     for op in operations:
         for mib in b.size["mib"]:
             what = f"{op} {mib}"
             ours, theirs = b.find("blurun", what), b.find("torch", what)
             wrong = " WRONG" if theirs and not theirs["right"] else ""
-            b.say(f"{what:20} {cell(ours, 'median_ms', 10, 3)} {cell(ours, 'bus_gb_per_s', 9, 1)} {cell(theirs, 'median_ms', 10, 3)} {cell(theirs, 'bus_gb_per_s', 9, 1)} {ratio(ours, theirs, 'bus_gb_per_s')}{wrong}")
+            b.say(f"{what:20} {cell(ours, 'median_ms', 10, 3)} {cell(ours, 'bus_gb_per_s', 9, 1)} {cell(theirs, 'median_ms', 10, 3)} {cell(theirs, 'bus_gb_per_s', 9, 1)} {ratio(ours, theirs, 'bus_gb_per_s')}"
+                  + "".join(f" {cell(b.find(who(by), what), 'median_ms', 10, 3)} {cell(b.find(who(by), what), 'bus_gb_per_s', 9, 1)}" for by in others) + wrong)
 
 
 def cell(row, key, width, digits, scale=1.0):
@@ -487,9 +495,10 @@ def data(b):
     for p in b.o.precisions:
         for what in (f"{p} 1", f"{p} dp", f"{p} zero"):
             ranks = 1 if what.endswith(" 1") else n
-            r = b.attempt("blurun", what, lambda: b.bench(what, ranks, 2, b.o.steps))
-            if r:
-                b.keep("blurun", what, tokens_per_s=rate(ranks, r), **r)
+            for by in b.o.by if ranks > 1 else ["nccl"]:
+                r = b.attempt(who(by), what, lambda: b.bench(what, ranks, 2, b.o.steps, by=by))
+                if r:
+                    b.keep(who(by), what, tokens_per_s=rate(ranks, r), **r)
 
     def got(name, answer):
         for way, r in answer.items():
@@ -512,6 +521,10 @@ def data_table(b):
                 scaling = f"{r['tokens_per_s'] / one['tokens_per_s'] / n:8.1%}" if r and one and r is not one else f"{'-':>8}"
                 text += f" {cell(r, 'tokens_per_s', 12, 0)} {scaling} {cell(r, 'memory_bytes', 6, 2, 2**30)}"
             b.say(text + f" {ratio(b.find('blurun', what), b.find('torch', what), 'tokens_per_s')}")
+            for by in b.o.by:
+                r = by != "nccl" and b.find(who(by), what)
+                if r:
+                    b.say(f"{what + ', ' + by:22} {cell(r, 'tokens_per_s', 12, 0)} {' ' * 8} {cell(r, 'memory_bytes', 6, 2, 2**30)}")
         text = ""
         for who in ("blurun", "torch"):
             plain, shared = b.find(who, f"{p} dp"), b.find(who, f"{p} zero")
@@ -540,23 +553,29 @@ def scaling(b):
 
     for turn in range(3):
         runs, alone = power.during(lambda: by_itself(turn))
-        r, together = power.during(lambda: b.attempt("blurun", f"{turn} together", lambda: b.bench("together", n, warm, steps, limit=25)))
-        for what, r, took in zip([f"GPU {gpu}" for gpu in range(n)] + ["together"], runs + [r], [[alone.get(gpu)] for gpu in range(n)] + [[together.get(gpu) for gpu in range(n)]]):
-            if r:
-                b.keep("blurun", f"{turn} {what}", power=[p for p in took if p], **r)
+        keep = lambda what, r, took: r and b.keep("blurun", f"{turn} {what}", power=[p for p in took if p], **r)
+        for gpu, r in enumerate(runs):
+            keep(f"GPU {gpu}", r, [alone.get(gpu)])
+        for by in b.o.by:
+            r, took = power.during(lambda: b.attempt("blurun", f"{turn} {together(by)}", lambda: b.bench("together", n, warm, steps, limit=25, by=by)))
+            keep(together(by), r, [took.get(gpu) for gpu in range(n)])
+
+
+def together(by):
+    return "together" if by == "nccl" else "together by " + by
 
 
 def scaling_table(b):
-    whats = [f"GPU {gpu}" for gpu in range(b.o.ranks)] + ["together"]
+    whats = [f"GPU {gpu}" for gpu in range(b.o.ranks)] + [together(by) for by in b.o.by]
     millis = {what: [b.find("blurun", f"{turn} {what}") for turn in range(3)] for what in whats}
     millis = {what: [r["median_ms"] for r in rows if r] for what, rows in millis.items()}
     b.say(f"{b.o.precisions[0] + ', B=%d a rank, ms a step' % b.size['batch']:26}   " + "".join(f"{f'turn {turn + 1}':>9}" for turn in range(3)) + f"{'median':>9} {'scaling':>8}")
     for what in whats:
         xs = millis[what]
         if xs:
-            scales = f"{middle(xs) / middle(millis['together']):8.1%}" if millis["together"] and what != "together" else ""
+            scales = "".join(f"{middle(xs) / middle(millis[together(by)]):8.1%}" for by in b.o.by if millis[together(by)] and not what.startswith("together"))
             b.say(f"{what:26}   " + "".join(f"{x:9.2f}" for x in xs) + " " * 9 * (3 - len(xs)) + f"{middle(xs):9.2f} {scales}")
-    b.say("scaling: of that GPU by itself, while the others are as busy")
+    b.say(f"scaling: of that GPU by itself, while the others are as busy; {', '.join(b.o.by)}")
     power_table(b, whats)
 
 
@@ -760,13 +779,14 @@ def resume_table(b):
 def death(b):
     n, size, p = b.o.ranks, b.size, b.o.precisions[0]
     b.compile("model", precision=p, batch=size["batch"], tokens=size["tokens"], mesh=f"dp={n}")
-    b.attempt("blurun", "kill", lambda: kill(b, b.artifact("model"), n))
+    for by in b.o.by:
+        b.attempt(who(by), "kill", lambda: kill(b, b.artifact("model"), n, by))
 
 
-def kill(b, model, n):
+def kill(b, model, n, by):
     """Kills the last rank in the middle of a run. The others must say which, and end."""
     victim = n - 1
-    p = Process([os.path.join(b.o.bin, "blurun"), "train", model, "--data", b.o.tokens, "--json", "--val-every", "0", "--steps", "90000", "--nproc-per-node", str(n)], b.env, b.log)
+    p = Process([os.path.join(b.o.bin, "blurun"), "train", model, "--data", b.o.tokens, "--json", "--val-every", "0", "--steps", "90000", "--nproc-per-node", str(n), "--gpu-engine", by], b.env, b.log)
     try:
         for _ in range(5):
             if p.line(b.left()) is None:
@@ -786,7 +806,7 @@ def kill(b, model, n):
     silent = [r for r in range(victim) if not any(f"rank {r}: " in line and f"rank {victim} died" in line for line in said.splitlines())]
     if silent or not status:
         raise Failed(f"ranks {silent} did not say that rank {victim} died, status {status}: {said}")
-    b.keep("blurun", "kill", named_s=named or took, ended_s=took, status=status)
+    b.keep(who(by), "kill", named_s=named or took, ended_s=took, status=status)
 
 
 def rank_of(parent, rank):
@@ -805,9 +825,10 @@ def rank_of(parent, rank):
 
 
 def death_table(b):
-    r = b.find("blurun", "kill")
-    if r:
-        b.say(f"rank {b.o.ranks - 1} of {b.o.ranks} killed: named after {r['named_s']:.2f} s, all had ended after {r['ended_s']:.2f} s with status {r['status']}")
+    for by in b.o.by:
+        r = b.find(who(by), "kill")
+        if r:
+            b.say(f"{by}: rank {b.o.ranks - 1} of {b.o.ranks} killed: named after {r['named_s']:.2f} s, all had ended after {r['ended_s']:.2f} s with status {r['status']}")
 
 
 measure = {"exchange": exchange, "buckets": buckets, "data": data, "scaling": scaling, "context": context, "checkpoints": checkpoints, "resume": resume, "death": death}
@@ -828,12 +849,13 @@ def options():
     a.add_argument("--ptxas", default="", help="NVIDIA's assembler; without it the driver assembles kernels, at the first step")
     a.add_argument("--size", choices=list(sizes), default="124m", help="GPT-2's size (124m)")
     a.add_argument("--precisions", default="bf16,tf32,fp32", help="most important first (bf16,tf32,fp32)")
+    a.add_argument("--by", default="nccl", help="what GPUs sum and gather by, of nccl and peer: exchange, data, scaling and death measure each (nccl)")
     a.add_argument("--steps", type=int, default=15, help="steps that are timed (15)")
     a.add_argument("--compile", type=int, default=1, help="0: PyTorch without torch.compile")
     a.add_argument("--patience", type=float, default=120, help="seconds for PyTorch to compile and time one variant (120)")
     a.add_argument("--limit", type=float, default=180, help="seconds for each part (180)")
     o = a.parse_args()
-    o.precisions = o.precisions.split(",")
+    o.precisions, o.by = o.precisions.split(","), o.by.split(",")
     for name in ("bin", "models", "tokens", "held", "out"):
         setattr(o, name, os.path.abspath(getattr(o, name)) if getattr(o, name) else "")
     if o.ranks < 2 or o.steps < 1:

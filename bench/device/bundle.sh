@@ -15,7 +15,7 @@ doing() {
 }
 
 doing "building programs"
-for program in cmd/bluc cmd/blurun bench/gemm bench/attention bench/elementwise test/cluster/job test/cluster/join; do
+for program in cmd/bluc cmd/blurun bench/gemm bench/attention bench/elementwise test/cluster/job test/cluster/join test/cluster/exchange; do
     $GO build -trimpath -ldflags="-s -w" -o "$stage/bin/$(basename $program)" "./$program"
 done
 $GO test -c -trimpath -ldflags="-s -w" -o "$stage/bin/instructions.test" ./test/gpu/instructions

@@ -77,6 +77,9 @@ func (e *engine) open(ctx context.Context) error {
 	if mine.GPU, err = e.device.ID(); err != nil {
 		return err
 	}
+	if err := e.device.Prepare(e.Size()); err != nil {
+		return err
+	}
 	if own.at, mine.Handle, err = e.device.Share(own.bytes()); err != nil {
 		return err
 	}

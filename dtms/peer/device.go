@@ -25,7 +25,8 @@ type Device interface {
 
 	// Copy copies bytes. Either end may be memory that was mapped.
 	Copy(s dtms.Stream, to, from uintptr, bytes int64) error
-	// Sum adds up float32 numbers in the order given; the sums go to each of the places.
+	// Prepare makes ready what sums of so many terms need, since a device may not load code while streams wait for other ranks. Sum adds up float32 numbers in the order given; the sums go to each of the places.
+	Prepare(terms int) error
 	Sum(s dtms.Stream, to, from []uintptr, count int64) error
 	// Write writes a word, in this GPU's memory or another's, once what the stream did before can be seen by all.
 	Write(s dtms.Stream, at uintptr, word uint32) error

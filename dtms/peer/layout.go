@@ -1,6 +1,10 @@
 package peer
 
-import "blutrain/dtms"
+import (
+	"slices"
+
+	"blutrain/dtms"
+)
 
 // alignment is that of what a part is made of, in bytes: more than kernels and copies want.
 const alignment = 256
@@ -73,11 +77,12 @@ func parts(calls []dtms.Call, rank, size int) [][]span {
 	return all
 }
 
-// part puts one run of bytes of each call behind the other.
+// part puts one run of bytes of each call behind the other, from the last call to the first: gradients come in the order of the backward
+// pass, and where they are kept that is from the last parameter to the first, so that many are one run in memory, too.
 func part(calls []dtms.Call, of func(c dtms.Call) (bytes int64, in, out uintptr)) []span {
 	var spans []span
 	at := int64(0)
-	for _, c := range calls {
+	for _, c := range slices.Backward(calls) {
 		bytes, in, out := of(c)
 		if bytes > 0 {
 			spans = append(spans, span{at, bytes, in, out})
@@ -85,4 +90,21 @@ func part(calls []dtms.Call, of func(c dtms.Call) (bytes int64, in, out uintptr)
 		}
 	}
 	return spans
+}
+
+// joined makes one span of those that are neighbours everywhere: fewer copies and launches. It changes nothing that another rank sees.
+func joined(spans []span) []span {
+	var runs []span
+	for _, s := range spans {
+		if n := len(runs) - 1; n >= 0 && runs[n].at+runs[n].bytes == s.at && follows(runs[n].in, s.in, runs[n].bytes) && follows(runs[n].out, s.out, runs[n].bytes) {
+			runs[n].bytes += s.bytes
+			continue
+		}
+		runs = append(runs, s)
+	}
+	return runs
+}
+
+func follows(at, next uintptr, bytes int64) bool {
+	return next == moved(at, bytes)
 }

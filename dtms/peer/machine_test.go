@@ -33,6 +33,7 @@ type gpu struct {
 	memory []byte
 	next   uintptr // what has not been allocated begins there
 	dead   atomic.Bool
+	terms  atomic.Int64  // of the longest sum that it was prepared for
 	mapped []atomic.Bool // by rank
 	rescue dtms.Stream
 
@@ -213,7 +214,15 @@ func (g *gpu) Copy(s dtms.Stream, to, from uintptr, n int64) error {
 	})
 }
 
+func (g *gpu) Prepare(terms int) error {
+	g.terms.Store(max(g.terms.Load(), int64(terms)))
+	return nil
+}
+
 func (g *gpu) Sum(s dtms.Stream, to, from []uintptr, count int64) error {
+	if int64(len(from)) > g.terms.Load() {
+		g.m.complain("GPU %d was not prepared for sums of %d", g.rank, len(from))
+	}
 	return g.put(s, func() {
 		if g.m.lost.Load() {
 			return

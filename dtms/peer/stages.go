@@ -74,7 +74,7 @@ func (e *engine) enqueue(calls []dtms.Call) error {
 		}
 		pieces := make([][]span, len(all))
 		for p := range all {
-			pieces[p] = cut(all[p], lo, lo+e.own().piece)
+			pieces[p] = joined(cut(all[p], lo, lo+e.own().piece))
 		}
 		e.stages(o, calls[0].Op, pieces)
 		if o.err != nil {

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"blutrain/dtms"
 )
@@ -94,16 +95,42 @@ func (p *Peers) Await(s dtms.Stream, at uintptr, word uint32) error {
 	return p.stream(s).Await(Pointer(at), word)
 }
 
-// Sum adds up float32 numbers in the order given, with 16 bytes a thread where all places are aligned to that.
-func (p *Peers) Sum(s dtms.Stream, to, from []uintptr, count int64) error {
-	code, err := p.sum(sumShape{len(from), len(to)})
-	if err != nil {
+// Prepare loads the code for sums of so many terms.
+func (p *Peers) Prepare(terms int) error {
+	for places := 1; places <= 2; places++ {
+		if err := p.load(sumShape{terms, places}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Peers) load(shape sumShape) (err error) {
+	if p.sums[shape] != nil {
+		return nil
+	}
+	code := &sumCode{}
+	if code.module, err = p.c.Load(fmt.Sprintf("sums of %d", shape.terms), []byte(shape.ptx())); err != nil {
 		return err
+	}
+	p.sums[shape] = code
+	if code.vectors, err = code.module.Function(sumVectors, 0); err != nil {
+		return err
+	}
+	code.numbers, err = code.module.Function(sumNumbers, 0)
+	return err
+}
+
+// Sum adds up float32 numbers in the order given, four a thread where all places are aligned to that. It was prepared for.
+func (p *Peers) Sum(s dtms.Stream, to, from []uintptr, count int64) error {
+	code := p.sums[sumShape{len(from), len(to)}]
+	if code == nil {
+		return fmt.Errorf("there is no code for sums of %d in %d places", len(from), len(to))
 	}
 	kernel, threads := code.vectors, count/4
 	var params []any
 	low := uintptr(4 * count)
-	for _, at := range append(from[:len(from):len(from)], to...) {
+	for _, at := range slices.Concat(from, to) {
 		params, low = append(params, Pointer(at)), low|at
 	}
 	if low%16 != 0 {
@@ -111,24 +138,4 @@ func (p *Peers) Sum(s dtms.Stream, to, from []uintptr, count int64) error {
 	}
 	blocks := (threads + sumThreads - 1) / sumThreads
 	return p.stream(s).Launch(kernel, Config{Grid: int(blocks), Threads: sumThreads}, append(params, threads)...)
-}
-
-// sum is the code for sums of a shape, loaded the first time.
-func (p *Peers) sum(shape sumShape) (*sumCode, error) {
-	if code := p.sums[shape]; code != nil {
-		return code, nil
-	}
-	code := &sumCode{}
-	var err error
-	if code.module, err = p.c.Load(fmt.Sprintf("sums of %d", shape.terms), []byte(shape.ptx())); err != nil {
-		return nil, err
-	}
-	if code.vectors, err = code.module.Function(sumVectors, 0); err == nil {
-		code.numbers, err = code.module.Function(sumNumbers, 0)
-	}
-	if err != nil {
-		return nil, errors.Join(err, code.module.Close())
-	}
-	p.sums[shape] = code
-	return code, nil
 }
