@@ -2,11 +2,11 @@
 //
 // The room sees memory (an address, an element type, a count) and opaque streams; it knows nothing of tensors, models,
 // compiled programs or devices. An [Engine] is one way to do it: dtms/local for ranks that are goroutines of one process,
-// dtms/tcp for processes on a few hosts, dtms/mpi on top of MPICH, dtms/nccl between GPUs.
+// dtms/tcp for processes on a few hosts, dtms/mpi on top of MPICH, dtms/nccl between GPUs, dtms/peer between GPUs that reach each other's memory.
 //
 // # Order of summation
 //
-// local, tcp and mpi give the same bits for the same contributions: every element is
+// local, tcp, mpi and peer give the same bits for the same contributions: every element is
 //
 //	((x[0] + x[1]) + x[2]) + ... + x[size-1]
 //

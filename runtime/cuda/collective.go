@@ -78,9 +78,11 @@ func (p *program) connect(ctx context.Context) (err error) {
 		if !used[l] || c == nil || c.Size() == 1 {
 			continue
 		}
-		if n.comms[l], err = n.join(ctx, p.ctx, l, c); err != nil {
+		comm, err := n.join(ctx, p.ctx, l, c)
+		if err != nil {
 			return fmt.Errorf("group %s: %w", l.group, err)
 		}
+		n.comms[l] = comm
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type node struct {
 	// stuck is how many calls gave up waiting, mixed whether ranks met with different calls, log what a device was asked.
 	stuck, mixed func() int32
 	log          func(device int32) string
+	peers        bool // programs ask for copies between GPUs
 }
 
 // standIn builds it.
@@ -106,7 +107,28 @@ func (n *node) driver(rank, unbound int) *Driver {
 	d.fn.GraphInstantiate = func(exec *uintptr, _ uintptr, _ uint64) result { *exec = 1; return 0 }
 	d.fn.GraphLaunch = func(uintptr, uintptr) result { return 0 }
 	d.fn.MemcpyDtoDAsync = func(uint64, uint64, uint64, uintptr) result { return 0 }
+	n.shares(d)
 	return d
+}
+
+// shares has a driver offer memory to other processes.
+func (n *node) shares(d *Driver) {
+	d.fn.StreamPriorities = func(*int32, *int32) result { return 0 }
+	d.fn.StreamCreateAt = func(s *uintptr, _ uint32, _ int32) result { *s = 3; return 0 }
+	d.fn.ModuleLoadDataEx = func(*uintptr, *byte, uint32, *int32, *uintptr) result { return 0 }
+	d.fn.ModuleUnload = func(uintptr) result { return 0 }
+	d.fn.ModuleGetFunction = func(*uintptr, uintptr, *byte) result { return 0 }
+	d.fn.FuncGetAttribute = func(*int32, int32, uintptr) result { return 0 }
+	d.fn.DeviceGetBusID = func(*byte, int32, int32) result { return 0 }
+	d.fn.MemAlloc = func(p *uint64, _ uint64) result { *p = 1 << 20; return 0 }
+	d.fn.MemsetD32Async = func(uint64, uint32, uint64, uintptr) result { return 0 }
+	d.fn.IpcGetMemHandle = func(*memoryHandle, uint64) result { return 0 }
+}
+
+// context is that of a rank's GPU.
+func (n *node) context(rank, unbound int) *Context {
+	d := n.driver(rank, unbound)
+	return &Context{d: d, Device: &Device{d: d}}
 }
 
 // layouts are the programs of testdata/node: what models' programs have their ranks tell each other (test/ranks writes them).
@@ -154,7 +176,7 @@ func (n *node) asRank(world *dtms.Communicator, rank, layout int, text []byte, u
 	if err != nil {
 		return err
 	}
-	p := &program{manifest: &artifact.Manifest{}, ctx: &Context{d: n.driver(rank, unbound), Device: &Device{}}, arena: 1 << 30, functions: map[string]*function{}, options: runtime.Options{Mesh: mesh}}
+	p := &program{manifest: &artifact.Manifest{}, ctx: n.context(rank, unbound), arena: 1 << 30, functions: map[string]*function{}, options: runtime.Options{Mesh: mesh, Peers: n.peers}}
 	p.stream = &Stream{p.ctx, 2}
 	if err := p.decodeAll(text); err != nil {
 		return err
@@ -317,4 +339,15 @@ func TestNodeLeavesAlone(t *testing.T) {
 	}
 	require.Zero(t, n.stuck())
 	require.Less(t, time.Since(begun), 5*time.Second)
+}
+
+// GPUs whose memory can't be opened are refused at the start, on all ranks, and nothing is left waiting.
+func TestNodeRefusesPeers(t *testing.T) {
+	n := newNode(t, standIn(t))
+	n.peers = true
+	for rank, err := range n.onNode(t, 4, bound, func(m member) error { return m.steps(1) }) {
+		require.ErrorContains(t, err, "opening the memory of other GPUs", "rank %d", rank)
+		require.ErrorContains(t, err, "it is in the same process", "rank %d", rank)
+	}
+	require.Zero(t, n.stuck())
 }
