@@ -145,10 +145,10 @@ func (g *gpu) work(q *queue, r *rand.Rand) {
 	for {
 		select {
 		case f := <-q.work:
-			switch r.IntN(20) {
+			switch r.IntN(50) {
 			case 0:
 				time.Sleep(time.Duration(r.IntN(300)) * time.Microsecond)
-			case 1, 2:
+			case 1, 2, 3, 4:
 				runtime.Gosched()
 			}
 			if !g.dead.Load() {

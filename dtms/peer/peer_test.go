@@ -163,6 +163,9 @@ var sizes = [][]int64{{1}, {1, 1}, {3}, {0, 5, 0}, {64}, {4099}, {768, 1, 20000,
 func TestOperations(t *testing.T) {
 	for _, ranks := range []int{2, 3, 4, 8} {
 		for _, aliased := range []bool{false, true} {
+			if testing.Short() && ranks > 4 && aliased {
+				continue // half a minute under the race detector
+			}
 			t.Run(fmt.Sprintf("%d ranks, aliased %v", ranks, aliased), func(t *testing.T) {
 				m := newMachine(t, ranks, aliased, 1<<12)
 				errs := m.run(t, 64<<10, func(ctx context.Context, m *member) error {
@@ -259,7 +262,11 @@ func TestNumbersWrap(t *testing.T) {
 // A rank that dies, wherever it is, ends the others soon, by its name, and leaves none of their streams waiting; also where a rank's queues are full and the
 // thread that gives them work stands still.
 func TestLosesRank(t *testing.T) {
-	for seed := range uint64(12) {
+	seeds := uint64(12)
+	if testing.Short() {
+		seeds = 6
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 1))
 		ranks, depth := 2+r.IntN(3), []int{1 << 12, 16}[seed%2]
 		victim, calls, delay := r.IntN(ranks), r.IntN(9), time.Duration(r.IntN(30000))*time.Microsecond
