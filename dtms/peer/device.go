@@ -2,7 +2,8 @@ package peer
 
 import "blutrain/dtms"
 
-// Device is the GPU of a rank, as its runtime sees it. What a stream is given is done in this order.
+// Device is the GPU of a rank, as its runtime sees it. What a stream is given is done in this order. Reaches, Share and Map give an [OutOfReach] where
+// processes or GPUs can't have each other's memory; their other errors are faults.
 type Device interface {
 	// ID names the GPU among those of the machine. Reaches says why this GPU can't use the memory of another, nil if it can.
 	ID() (string, error)

@@ -99,7 +99,7 @@ func (g *gpu) ID() (string, error) { return fmt.Sprint(g.rank), nil }
 
 func (g *gpu) Reaches(id string) error {
 	if id == "99" {
-		return errors.New("no link between GPUs")
+		return &OutOfReach{"no link between GPUs"}
 	}
 	return nil
 }
@@ -118,7 +118,16 @@ func (g *gpu) Map(handle []byte) (at uintptr, err error) {
 }
 
 func (g *gpu) Unmap(at uintptr) error { g.mapped[at>>32&0xffff-1].Store(false); return nil }
-func (g *gpu) Free(uintptr) error     { return nil }
+
+// Free gives memory back, which nobody may have open.
+func (g *gpu) Free(uintptr) error {
+	for _, other := range g.m.gpus {
+		if other.mapped[g.rank].Load() {
+			g.m.complain("GPU %d frees what GPU %d has open", g.rank, other.rank)
+		}
+	}
+	return nil
+}
 
 func (g *gpu) NewStream() (dtms.Stream, error) { return g.stream(g.m.aliased), nil }
 

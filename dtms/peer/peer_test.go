@@ -30,7 +30,7 @@ type member struct {
 
 // join connects a rank to a group.
 func (m *member) join(ctx context.Context, control *dtms.Communicator) (*dtms.Communicator, error) {
-	return Connect(ctx, Config{Control: control, Device: m.gpu, Lanes: m.lanes, Siblings: &m.with, room: m.room, self: func() (string, string, error) {
+	return Connect(ctx, Config{Control: control, Device: m.gpu, Lanes: m.lanes, Siblings: &m.with, room: m.room, Self: func() (string, string, error) {
 		return "here", fmt.Sprint(m.rank), nil
 	}})
 }
@@ -233,7 +233,7 @@ func TestGroups(t *testing.T) {
 func TestNumbersWrap(t *testing.T) {
 	m := newMachine(t, 3, false, 1<<12)
 	errs := m.run(t, 16<<10, func(ctx context.Context, m *member) error {
-		e, err := connect(ctx, Config{Control: m.control, Device: m.gpu, Lanes: m.lanes, room: 16 << 10, self: func() (string, string, error) { return "here", fmt.Sprint(m.rank), nil }})
+		e, err := connect(ctx, Config{Control: m.control, Device: m.gpu, Lanes: m.lanes, room: 16 << 10, Self: func() (string, string, error) { return "here", fmt.Sprint(m.rank), nil }})
 		if err != nil {
 			return err
 		}
@@ -321,32 +321,82 @@ func (m *member) idle() error {
 	return nil
 }
 
-// What can't be done is an error that says so, on all ranks.
-func TestRefusals(t *testing.T) {
+// Where memory is out of reach all ranks say so in the same words, have nothing of each other's open, and may go on with the control communicator. A fault is
+// another thing.
+func TestOutOfReach(t *testing.T) {
 	for want, tc := range map[string]struct {
-		host, process, gpu string
+		host, process string
+		gpu           odd
 	}{
-		"it is on another machine":  {"there", "1", "1"},
-		"it is in the same process": {"here", "0", "1"},
-		"no link between GPUs":      {"here", "1", "99"},
+		"rank 0 can't open rank 2's: it is on another machine (there, not here)": {"there", "2", odd{}},
+		"rank 0 can't open rank 2's: it is in the same process":                  {"here", "0", odd{}},
+		"rank 0 can't open rank 2's: no link between GPUs":                       {"here", "2", odd{id: "99"}},
+		"rank 0 can't open rank 2's: nothing is shared":                          {"here", "2", odd{share: &OutOfReach{"nothing is shared"}}},
+		"rank 2 can't open rank 0's: mapping is not allowed":                     {"here", "2", odd{open: &OutOfReach{"mapping is not allowed"}}},
+		"of fault: too little memory":                                            {"here", "2", odd{share: errors.New("of fault: too little memory")}},
+		"of fault: the driver doesn't know the handle":                           {"here", "2", odd{open: errors.New("of fault: the driver doesn't know the handle")}},
 	} {
-		m := newMachine(t, 2, false, 64)
-		errs := m.run(t, 1<<10, func(ctx context.Context, m *member) error {
-			d := Device(m.gpu)
-			self := func() (string, string, error) { return "here", "0", nil }
-			if m.rank == 1 {
-				d = named{m.gpu, tc.gpu}
-				self = func() (string, string, error) { return tc.host, tc.process, nil }
+		m := newMachine(t, 3, false, 64)
+		found := make([]error, len(m.gpus))
+		after := m.run(t, 1<<10, func(ctx context.Context, m *member) error {
+			d, host, process := Device(m.gpu), "here", fmt.Sprint(m.rank)
+			if m.rank == 2 {
+				tc.gpu.gpu = m.gpu
+				d, host, process = tc.gpu, tc.host, tc.process
 			}
-			_, err := Connect(ctx, Config{Control: m.control, Device: d, Lanes: m.lanes, room: 1 << 10, self: self})
+			_, err := Connect(ctx, Config{Control: m.control, Device: d, Lanes: m.lanes, room: 1 << 10, Self: func() (string, string, error) { return host, process, nil }})
+			found[m.rank] = err
+			if far := (*OutOfReach)(nil); errors.As(err, &far) {
+				return m.control.Barrier(ctx)
+			}
 			return err
 		})
-		require.ErrorContains(t, errors.Join(errs...), want)
-		for rank, err := range errs {
+		for rank, err := range found {
 			require.ErrorContains(t, err, "opening the memory of other GPUs", "rank %d", rank)
+			require.ErrorContains(t, err, want, "rank %d", rank)
 			require.Len(t, strings.Split(err.Error(), "\n"), 1)
+			if strings.HasPrefix(want, "of fault") {
+				require.Error(t, after[rank], "rank %d", rank)
+				continue
+			}
+			require.NoError(t, after[rank])
+			for other := range found {
+				require.False(t, m.gpus[rank].mapped[other].Load(), "rank %d has memory of %d open", rank, other)
+			}
 		}
 	}
+}
+
+// odd is a GPU by another name, or one whose memory can't be had.
+type odd struct {
+	*gpu
+	id          string
+	share, open error
+}
+
+func (o odd) ID() (string, error) {
+	if o.id != "" {
+		return o.id, nil
+	}
+	return o.gpu.ID()
+}
+
+func (o odd) Share(bytes int64) (uintptr, []byte, error) {
+	if o.share != nil {
+		return 0, nil, o.share
+	}
+	return o.gpu.Share(bytes)
+}
+
+func (o odd) Map(handle []byte) (uintptr, error) {
+	if o.open != nil {
+		return 0, o.open
+	}
+	return o.gpu.Map(handle)
+}
+
+// What isn't made here is an error that says so.
+func TestRefusals(t *testing.T) {
 	m := newMachine(t, 2, false, 64)
 	errs := m.run(t, 1<<10, func(ctx context.Context, m *member) error {
 		c, err := m.join(ctx, m.control)
@@ -365,14 +415,6 @@ func TestRefusals(t *testing.T) {
 	})
 	require.NoError(t, errors.Join(errs...))
 }
-
-// named is a GPU by another name.
-type named struct {
-	*gpu
-	id string
-}
-
-func (n named) ID() (string, error) { return n.id, nil }
 
 // A rank that calls something else is named, and nobody waits for it.
 func TestMismatch(t *testing.T) {

@@ -5,9 +5,11 @@ import "blutrain/dtms"
 // A station has a number of slots, which pieces use in turn. Of the places of a slot, one for each rank, the owner's is for what it makes, the
 // others are for what these push. Behind them are the flags.
 const (
-	slots        = 4
-	stationBytes = 32 << 20 // of a station's slots
-	flagSpacing  = 64
+	slots       = 4
+	flagSpacing = 64
+	// stationBytes is the size of a station's slots. For two ranks it makes pieces of 8 MiB: on two H200s an all-reduce of 100 MiB moves 180 GB/s with
+	// them, 172 with 4 MiB and 91 with 2 MiB, a reduce-scatter 166, 117 and 51.
+	stationBytes = 64 << 20
 )
 
 // What a flag says of the pieces up to its number.
