@@ -49,9 +49,25 @@ type Options struct {
 	Helpers Helpers // other processes that make machine code beside this one, for devices that have to
 
 	Mesh    *dtms.Mesh      // this rank's place among those that run the program; nil: it is the only one
-	Peers   bool            // GPUs of one machine sum and gather by copies into each other's memory, where there is a way, and not by NCCL
+	Between GPUEngine       // what moves memory between the GPUs of ranks; "" is AutoEngine
 	Apart   bool            // without a mesh: open a program of several ranks for what each rank computes by itself, logits say
 	Context context.Context // its end is that of collectives under way, too; nil: nothing ends them but their deadlines
+}
+
+// GPUEngine is what moves memory between the GPUs of ranks.
+type GPUEngine string
+
+// The engines. Which is faster was measured on two GPUs: bench/NOTES.md, sums by copy engines.
+const (
+	AutoEngine GPUEngine = "auto" // copies for sums of two GPUs that reach each other's memory, NCCL for all else
+	NCCLEngine GPUEngine = "nccl"
+	PeerEngine GPUEngine = "peer" // copies into each other's memory for all that they can do, NCCL for the rest
+)
+
+// Linked is a Program whose ranks exchange memory between devices.
+type Linked interface {
+	// Links says what moves it, and in brackets why it isn't what would be faster; "" where nothing is moved.
+	Links() string
 }
 
 // Helpers are processes that make machine code of kernels' text where this one's driver makes it of one after the other.

@@ -46,6 +46,7 @@ type benchResult struct {
 	Model        string    `json:"model"`
 	Artifact     string    `json:"artifact"`
 	Ranks        int       `json:"ranks"`
+	BetweenGPUs  string    `json:"between_gpus,omitempty"` // what moves memory between the ranks' GPUs
 	Threads      int       `json:"threads"`
 	Millis       []float64 `json:"step_ms"`
 	Median       float64   `json:"median_ms"`
@@ -81,7 +82,7 @@ func (c *benchCmd) steps(e *env, j *job) (err error) {
 		return err
 	}
 	threads := c.workers(j)
-	r := benchResult{Model: a.Manifest.Model, Artifact: a.Hash, Ranks: j.size, Threads: threads, MemoryBytes: p.MemoryInUse(), ThreadStores: a.Manifest.ThreadStores}
+	r := benchResult{Model: a.Manifest.Model, Artifact: a.Hash, Ranks: j.size, BetweenGPUs: links(p), Threads: threads, MemoryBytes: p.MemoryInUse(), ThreadStores: a.Manifest.ThreadStores}
 	for i := range c.Steps + 1 {
 		if e.ctx.Err() != nil {
 			return e.ctx.Err()

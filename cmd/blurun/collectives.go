@@ -26,7 +26,8 @@ type collectiveRow struct {
 	Op      string  `json:"op"`
 	Ranks   int     `json:"ranks"`
 	Bytes   int64   `json:"bytes"`
-	Median  float64 `json:"median_ms"` // of the slowest rank in each repetition
+	By      string  `json:"by,omitempty"` // between GPUs
+	Median  float64 `json:"median_ms"`    // of the slowest rank in each repetition
 	BusRate float64 `json:"bus_gb_per_s"`
 }
 
@@ -144,7 +145,7 @@ func (c collectivesCmd) measure(ctx context.Context, w *dtms.Communicator, x exc
 		}
 	}
 	median, err := slowest(ctx, w, times)
-	row = collectiveRow{Op: m.name, Ranks: int(n), Bytes: 4 * count, Median: 1e3 * median.Seconds()}
+	row = collectiveRow{Op: m.name, Ranks: int(n), Bytes: 4 * count, By: string(x.by(m.op)), Median: 1e3 * median.Seconds()}
 	row.BusRate = m.sent(float64(n)) * float64(row.Bytes) / median.Seconds() / 1e9
 	return row, err
 }

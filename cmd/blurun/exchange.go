@@ -12,12 +12,14 @@ import (
 	"blutrain/dtms/nccl"
 	"blutrain/dtms/peer"
 	"blutrain/formats"
+	"blutrain/runtime"
 	"blutrain/runtime/cuda"
 )
 
 // exchanger is where the memory is that bench --collectives exchanges, and what moves it.
 type exchanger interface {
-	// makes reports whether it makes an operation.
+	// by is what moves an operation between GPUs, "" where there are none. makes reports whether it is there.
+	by(op dtms.Op) runtime.GPUEngine
 	makes(op dtms.Op) bool
 	// prepare puts a call's memory in place, in with its values. run makes the call and says how long it took.
 	prepare(call dtms.Call, in, out []float32) (run func(ctx context.Context) (time.Duration, error), free func() error, err error)
@@ -49,7 +51,8 @@ func newExchanger(ctx context.Context, j *job, device string) (exchanger, error)
 // host is memory of the process.
 type host struct{ world *dtms.Communicator }
 
-func (h host) makes(dtms.Op) bool { return true }
+func (h host) by(dtms.Op) runtime.GPUEngine { return "" }
+func (h host) makes(dtms.Op) bool           { return true }
 
 func (h host) prepare(call dtms.Call, in, out []float32) (func(context.Context) (time.Duration, error), func() error, error) {
 	call.In, call.Out = dtms.Of(in), dtms.Of(out)
@@ -68,9 +71,12 @@ func (h host) Close() error { return nil }
 // gpu is memory of a GPU, which NCCL moves, or copies between GPUs.
 type gpu struct {
 	device     *cuda.Context
-	peers      *cuda.Peers // nil: NCCL
+	peers      *cuda.Peers
 	lanes      *peer.Lanes
-	comm       *dtms.Communicator
+	between    runtime.GPUEngine // what was asked for
+	ranks      int
+	comms      map[runtime.GPUEngine]*dtms.Communicator // by NCCL, by copies: those that there are
+	siblings   dtms.Siblings
 	stream     *cuda.Stream
 	start, end *cuda.Event
 	out        cuda.Pointer // of the call that is prepared
@@ -88,7 +94,7 @@ func newGPU(ctx context.Context, j *job, ordinal int) (g *gpu, err error) {
 	if ordinal < 0 || ordinal >= len(devices) {
 		return nil, fmt.Errorf("there is no GPU %d: this machine has %d", ordinal, len(devices))
 	}
-	g = &gpu{}
+	g = &gpu{between: j.between, ranks: j.size, comms: map[runtime.GPUEngine]*dtms.Communicator{}}
 	if g.device, err = devices[ordinal].Open(); err != nil {
 		return nil, err
 	}
@@ -106,25 +112,60 @@ func newGPU(ctx context.Context, j *job, ordinal int) (g *gpu, err error) {
 	if g.end, err = g.device.NewEvent(); err != nil {
 		return nil, err
 	}
-	control, err := j.world.Split(ctx, 0, j.rank)
-	if err != nil {
-		return nil, err
-	}
-	if !j.peers {
-		g.comm, err = nccl.Connect(ctx, nccl.Config{Control: control, Device: g.device})
-		return g, err
-	}
-	if g.peers, err = cuda.NewPeers(g.device); err != nil {
-		return nil, err
-	}
-	if g.lanes, err = peer.NewLanes(g.peers); err != nil {
-		return nil, err
-	}
-	g.comm, err = peer.Connect(ctx, peer.Config{Control: control, Device: g.peers, Lanes: g.lanes})
-	return g, err
+	return g, g.connect(ctx, j.world)
 }
 
-func (g *gpu) makes(op dtms.Op) bool { return g.peers == nil || peer.Takes(op, formats.F32) }
+// connect starts what operations go by.
+func (g *gpu) connect(ctx context.Context, world *dtms.Communicator) error {
+	if cuda.ByPeers(g.between, dtms.AllReduce, formats.F32, g.ranks) {
+		far := &peer.OutOfReach{}
+		if err := g.open(ctx, world); err != nil && (g.between == runtime.PeerEngine || !errors.As(err, &far)) {
+			return err
+		}
+	}
+	if g.between == runtime.PeerEngine {
+		return nil
+	}
+	control, err := world.Split(ctx, 0, world.Rank())
+	if err != nil {
+		return err
+	}
+	c, err := nccl.Connect(ctx, nccl.Config{Control: control, Device: g.device, Siblings: &g.siblings})
+	if err != nil {
+		return err
+	}
+	g.comms[runtime.NCCLEngine] = c
+	return nil
+}
+
+// open opens the memory of the other ranks' GPUs.
+func (g *gpu) open(ctx context.Context, world *dtms.Communicator) (err error) {
+	if g.peers, err = cuda.NewPeers(g.device); err != nil {
+		return err
+	}
+	if g.lanes, err = peer.NewLanes(g.peers); err != nil {
+		return err
+	}
+	control, err := world.Split(ctx, 0, world.Rank())
+	if err != nil {
+		return err
+	}
+	c, err := peer.Connect(ctx, peer.Config{Control: control, Device: g.peers, Lanes: g.lanes, Siblings: &g.siblings})
+	if err != nil {
+		return err
+	}
+	g.comms[runtime.PeerEngine] = c
+	return nil
+}
+
+func (g *gpu) by(op dtms.Op) runtime.GPUEngine {
+	if g.comms[runtime.PeerEngine] != nil && cuda.ByPeers(g.between, op, formats.F32, g.ranks) {
+		return runtime.PeerEngine
+	}
+	return runtime.NCCLEngine
+}
+
+func (g *gpu) makes(op dtms.Op) bool { return g.comms[g.by(op)] != nil }
 
 // calls is how many calls are put on the stream at once: what is timed is the stream's work, not its beginning.
 const calls = 20
@@ -155,7 +196,7 @@ func (g *gpu) run(ctx context.Context, call dtms.Call) (time.Duration, error) {
 		return 0, err
 	}
 	for i := range pending {
-		pending[i] = g.comm.Start(ctx, call)
+		pending[i] = g.comms[g.by(call.Op)].Start(ctx, call)
 	}
 	if err := g.stream.Record(g.end); err != nil {
 		return 0, err
@@ -174,8 +215,10 @@ func (g *gpu) result(out []float32) error { return g.device.Download(bytesOf(out
 // Close releases what was opened.
 func (g *gpu) Close() error {
 	var faults []error
-	if g.comm != nil {
-		faults = append(faults, g.comm.Close())
+	for _, engine := range []runtime.GPUEngine{runtime.PeerEngine, runtime.NCCLEngine} { // in one order on all ranks
+		if c := g.comms[engine]; c != nil {
+			faults = append(faults, c.Close())
+		}
 	}
 	if g.lanes != nil {
 		faults = append(faults, g.lanes.Close())

@@ -21,7 +21,7 @@ type rankFlags struct {
 	NprocPerNode      *int          `placeholder:"N" help:"Start N ranks of this command on this machine. Other launchers are recognized: see docs/cluster.md."`
 	CollectiveTimeout time.Duration `placeholder:"TIME" default:"10m" help:"Longest that ranks wait for one of them (${default})."`
 	Engine            string        `enum:",tcp,mpi" default:"" placeholder:"NAME" help:"What connects the ranks: tcp or mpi. Default: what suits the launcher."`
-	GPUEngine         string        `name:"gpu-engine" enum:"nccl,peer" default:"nccl" placeholder:"NAME" help:"What sums and gathers between GPUs: nccl, or peer for copies into each other's memory, of GPUs of one machine (${default})."`
+	GPUEngine         string        `name:"gpu-engine" enum:"auto,nccl,peer" default:"auto" placeholder:"NAME" help:"What moves memory between GPUs: nccl, peer for sums and gathers by copies into each other's memory, of GPUs of one machine, or what suits each: auto (${default})."`
 }
 
 // mostLocalRanks is more than a machine has cores or GPUs for.
@@ -44,7 +44,7 @@ type job struct {
 	localRank, localSize int                // on this host
 	world                *dtms.Communicator // nil: one rank
 	mesh                 *dtms.Mesh         // nil: one rank, or not known yet
-	peers                bool               // GPUs sum and gather by copies into each other's memory
+	between              runtime.GPUEngine  // what was asked for between GPUs
 	artifact             *artifact.Artifact
 }
 
@@ -83,7 +83,7 @@ func (e *env) asRank(f rankFlags, place launch.Place, command func(j *job) error
 		}
 		err = errors.Join(err, world.Close())
 	}()
-	j := &job{rank: place.Rank, size: place.Size, localRank: place.LocalRank, localSize: place.LocalSize, world: world, peers: f.GPUEngine == "peer"}
+	j := &job{rank: place.Rank, size: place.Size, localRank: place.LocalRank, localSize: place.LocalSize, world: world, between: runtime.GPUEngine(f.GPUEngine)}
 	if err := j.count(e.ctx); err != nil {
 		return err
 	}
@@ -143,11 +143,22 @@ func (j *job) open(e *env, path string, d deviceFlags) (*artifact.Artifact, runt
 		return nil, nil, err
 	}
 	d.Device = j.device(a, d.Device)
-	p, err := e.openOn(a, d, runtime.Options{Threads: j.threads(d.Threads), Helpers: e.helpers(j.localSize), Mesh: j.mesh, Peers: j.peers})
+	p, err := e.openOn(a, d, runtime.Options{Threads: j.threads(d.Threads), Helpers: e.helpers(j.localSize), Mesh: j.mesh, Between: j.between})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if by := links(p); by != "" && j.first() {
+		fmt.Fprintln(e.stderr, "between GPUs:", by)
+	}
 	return a, p, nil
+}
+
+// links says what moves memory between the devices of the program's ranks, "" where nothing does that it could say something of.
+func links(p runtime.Program) string {
+	if l, ok := p.(runtime.Linked); ok {
+		return l.Links()
+	}
+	return ""
 }
 
 // arrange makes the mesh that a model was compiled for.

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"blutrain/artifact"
 	"blutrain/dtms"
 	"blutrain/dtms/nccl"
 	"blutrain/dtms/peer"
+	"blutrain/formats"
 	"blutrain/ir"
 	"blutrain/runtime"
 	"blutrain/runtime/collective"
@@ -30,6 +33,7 @@ type network struct {
 	before   *Event
 	peers    *Peers // what peer communicators work with; nil: there are none
 	lanes    *peer.Lanes
+	far      map[string]*peer.OutOfReach // groups whose GPUs can't have each other's memory, where NCCL may do instead
 }
 
 // line is a communicator between GPUs: a group's by NCCL, or by copies into each other's memory.
@@ -38,34 +42,43 @@ type line struct {
 	peers bool
 }
 
-// lines are all that there can be, in order.
+// lines are all that there can be, in order. Whether a group's GPUs reach each other is known before NCCL, which does for those that don't, starts.
 func lines() []line {
 	var all []line
 	for _, group := range artifact.Groups() {
-		all = append(all, line{group, false}, line{group, true})
+		all = append(all, line{group, true}, line{group, false})
 	}
 	return all
 }
 
 // line is the one that a collective takes.
 func (p *program) line(m *meeting) line {
-	return line{m.spec.Group, p.options.Peers && peer.Takes(m.spec.Operation(), storedType(m.elem))}
+	l := line{group: m.spec.Group}
+	if c := p.options.Communicator(l.group); c != nil && (p.network == nil || p.network.far[l.group] == nil) {
+		l.peers = ByPeers(p.options.Between, m.spec.Operation(), storedType(m.elem), c.Size())
+	}
+	return l
+}
+
+// ByPeers reports whether an operation between so many ranks is for copies into each other's memory. On two GPUs steps of training are faster so than by NCCL
+// where gradients are summed by all-reduces, and slower with ZeRO's reduce-scatters and all-gathers; more GPUs have not been measured.
+func ByPeers(engine runtime.GPUEngine, op dtms.Op, elem formats.DType, ranks int) bool {
+	switch engine {
+	case runtime.PeerEngine:
+		return peer.Takes(op, elem)
+	case runtime.NCCLEngine:
+		return false
+	}
+	return op == dtms.AllReduce && peer.Takes(op, elem) && ranks == 2
 }
 
 // connect starts what the program's collectives of several ranks take.
 func (p *program) connect(ctx context.Context) (err error) {
-	n := &network{comms: map[line]*dtms.Communicator{}}
-	used := map[line]bool{} // by the program: what the manifest lists is for people
-	for _, f := range p.functions {
-		for _, s := range f.steps {
-			if s.begin != nil {
-				used[p.line(s.begin)] = true
-			}
-		}
-	}
+	used := p.lines()
 	if len(used) == 0 {
 		return nil
 	}
+	n := &network{comms: map[line]*dtms.Communicator{}, far: map[string]*peer.OutOfReach{}}
 	p.network = n
 	if n.stream, err = p.ctx.NewStream(); err != nil {
 		return err
@@ -74,11 +87,16 @@ func (p *program) connect(ctx context.Context) (err error) {
 		return err
 	}
 	for _, l := range lines() {
-		c := p.options.Communicator(l.group)
-		if !used[l] || c == nil || c.Size() == 1 {
+		mesh := p.options.Communicator(l.group)
+		if !used[l] || mesh == nil || mesh.Size() == 1 {
 			continue
 		}
-		comm, err := n.join(ctx, p.ctx, l, c)
+		comm, err := p.join(ctx, l, mesh)
+		far := &peer.OutOfReach{}
+		if l.peers && p.options.Between != runtime.PeerEngine && errors.As(err, &far) {
+			n.far[l.group], used[line{l.group, false}] = far, true
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("group %s: %w", l.group, err)
 		}
@@ -87,25 +105,69 @@ func (p *program) connect(ctx context.Context) (err error) {
 	return nil
 }
 
+// lines are those that the program's collectives take: what the manifest lists is for people.
+func (p *program) lines() map[line]bool {
+	used := map[line]bool{}
+	for _, f := range p.functions {
+		for _, s := range f.steps {
+			if s.begin != nil {
+				used[p.line(s.begin)] = true
+			}
+		}
+	}
+	return used
+}
+
+var _ runtime.Linked = (*program)(nil)
+
+// Links says what moves memory between the GPUs of the program's ranks, and why it isn't copies where these would be faster.
+func (p *program) Links() string {
+	if p.network == nil {
+		return ""
+	}
+	var engines []string
+	why := ""
+	for _, l := range lines() {
+		engine := string(runtime.NCCLEngine)
+		if l.peers {
+			engine = string(runtime.PeerEngine)
+		}
+		if p.network.comms[l] != nil && !slices.Contains(engines, engine) {
+			engines = append(engines, engine)
+		}
+		if far := p.network.far[l.group]; far != nil {
+			why = " (" + far.Why + ")"
+		}
+	}
+	return strings.Join(engines, ", ") + why
+}
+
 // join makes a communicator between GPUs. The mesh's carries its control messages, in a group of its own so that no call of others comes
 // between.
-func (n *network) join(ctx context.Context, gpu *Context, l line, mesh *dtms.Communicator) (*dtms.Communicator, error) {
+func (p *program) join(ctx context.Context, l line, mesh *dtms.Communicator) (*dtms.Communicator, error) {
+	n := p.network
 	control, err := mesh.Split(ctx, 0, mesh.Rank())
 	if err != nil {
 		return nil, err
 	}
 	if !l.peers {
-		return nccl.Connect(ctx, nccl.Config{Control: control, Device: gpu, Siblings: &n.siblings})
+		return nccl.Connect(ctx, nccl.Config{Control: control, Device: p.ctx, Siblings: &n.siblings})
 	}
 	if n.peers == nil {
-		if n.peers, err = NewPeers(gpu); err != nil {
+		if n.peers, err = NewPeers(p.ctx); err != nil {
 			return nil, err
 		}
 		if n.lanes, err = peer.NewLanes(n.peers); err != nil {
 			return nil, err
 		}
 	}
-	return peer.Connect(ctx, peer.Config{Control: control, Device: n.peers, Lanes: n.lanes, Siblings: &n.siblings})
+	c, err := peer.Connect(ctx, peer.Config{Control: control, Device: n.peers, Lanes: n.lanes, Siblings: &n.siblings, Self: p.self})
+	if far := (*peer.OutOfReach)(nil); errors.As(err, &far) {
+		if left := control.Close(); left != nil {
+			return nil, left
+		}
+	}
+	return c, err
 }
 
 // Bind makes the GPU current on the calling thread: the context is the device of NCCL's communicators.
@@ -229,7 +291,7 @@ func (f *function) begin(s *step) error {
 	n, m := f.p.network, s.begin
 	c := n.comms[f.p.line(m)]
 	if c == nil {
-		if err := m.spec.Alone(); err != nil {
+		if err := f.p.alone(m); err != nil {
 			return err
 		}
 	}
@@ -254,6 +316,14 @@ func (f *function) begin(s *step) error {
 		f.flying = append(f.flying, m)
 	}
 	return nil
+}
+
+// alone says why a collective can't be a copy.
+func (p *program) alone(m *meeting) error {
+	if c := p.options.Communicator(m.spec.Group); c != nil && c.Size() > 1 {
+		return fmt.Errorf("%s: its %d ranks were not connected", m.spec, c.Size())
+	}
+	return m.spec.Alone()
 }
 
 // land waits for the collectives of a call, in their order, and says which one went wrong first. When it returns none is under way.

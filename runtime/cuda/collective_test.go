@@ -119,7 +119,7 @@ func (m *machine) program(t *testing.T) (*program, *function) {
 	alone := dtms.New(single{m})
 	p := &program{
 		manifest: &artifact.Manifest{Functions: []artifact.Function{{Name: "f"}}}, ctx: ctx, stream: &Stream{ctx, 1}, arena: 1 << 20,
-		options: runtime.Options{Mesh: &dtms.Mesh{World: world, DP: world, CP: alone}},
+		options: runtime.Options{Mesh: &dtms.Mesh{World: world, DP: world, CP: alone}, Between: runtime.NCCLEngine},
 		network: &network{comms: map[line]*dtms.Communicator{{group: "world"}: world}, stream: &Stream{ctx, 2}, before: &Event{ctx, 99}},
 	}
 	f, err := p.decodeFunction(ir.LookupSymbol(module, "f"))
@@ -240,6 +240,15 @@ type named struct {
 }
 
 func (n named) Close() error { n.note("close %s", n.group); return nil }
+
+// What several ranks exchange is no copy because nothing connects them.
+func TestCollectivesAreConnected(t *testing.T) {
+	m := &machine{}
+	p, _ := m.program(t)
+	p.options.Between = runtime.PeerEngine
+	_, err := p.Call("f", nil, nil)
+	require.ErrorContains(t, err, "collective 0 (all_reduce over world): its 2 ranks were not connected")
+}
 
 // NCCL's communicators are ended in one order on all ranks, whatever the order of a map: else ranks wait for each other.
 func TestCommunicatorsEndInOneOrder(t *testing.T) {

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
@@ -33,7 +35,10 @@ type node struct {
 	// stuck is how many calls gave up waiting, mixed whether ranks met with different calls, log what a device was asked.
 	stuck, mixed func() int32
 	log          func(device int32) string
-	peers        bool // programs ask for copies between GPUs
+	between      runtime.GPUEngine // of programs
+	self         func(rank int) (host, process string, err error)
+	memory       result // the driver's answer to who asks for memory
+	hidden       result // its answer to who asks for another rank's GPU
 }
 
 // standIn builds it.
@@ -62,7 +67,7 @@ func newNode(t *testing.T, standIn string) *node {
 	t.Setenv(nccl.LibraryVariable, path)
 	lib, err := purego.Dlopen(path, purego.RTLD_NOW)
 	require.NoError(t, err)
-	n := &node{}
+	n := &node{between: runtime.NCCLEngine}
 	for name, f := range map[string]any{"fakeBind": &n.bind, "fakeDone": &n.done, "fakeDie": &n.die, "fakeStuck": &n.stuck, "fakeMixed": &n.mixed, "fakeLog": &n.log} {
 		purego.RegisterLibFunc(f, lib, name)
 	}
@@ -120,7 +125,15 @@ func (n *node) shares(d *Driver) {
 	d.fn.ModuleGetFunction = func(*uintptr, uintptr, *byte) result { return 0 }
 	d.fn.FuncGetAttribute = func(*int32, int32, uintptr) result { return 0 }
 	d.fn.DeviceGetBusID = func(*byte, int32, int32) result { return 0 }
-	d.fn.MemAlloc = func(p *uint64, _ uint64) result { *p = 1 << 20; return 0 }
+	d.fn.MemAlloc = func(p *uint64, _ uint64) result { *p = 1 << 20; return n.memory }
+	d.fn.MemFree = func(uint64) result { return 0 }
+	d.fn.DeviceByBusID = func(other *int32, _ *byte) result { *other = 1; return n.hidden }
+	d.fn.CanAccessPeer = func(can *int32, _, _ int32) result { *can = 1; return 0 }
+	d.fn.IpcOpenMemHandle = func(p *uint64, _ memoryHandle, _ uint32) result { *p = 1 << 30; return 0 }
+	d.fn.IpcCloseMemHandle = func(uint64) result { return 0 }
+	d.fn.StreamWriteValue = func(uintptr, uint64, uint32, uint32) result { return 0 }
+	d.fn.StreamWaitValue = func(uintptr, uint64, uint32, uint32) result { return 0 }
+	d.fn.LaunchKernelEx = func(*launchConfig, uintptr, *unsafe.Pointer, uintptr) result { return 0 }
 	d.fn.MemsetD32Async = func(uint64, uint32, uint64, uintptr) result { return 0 }
 	d.fn.IpcGetMemHandle = func(*memoryHandle, uint64) result { return 0 }
 }
@@ -176,7 +189,10 @@ func (n *node) asRank(world *dtms.Communicator, rank, layout int, text []byte, u
 	if err != nil {
 		return err
 	}
-	p := &program{manifest: &artifact.Manifest{}, ctx: n.context(rank, unbound), arena: 1 << 30, functions: map[string]*function{}, options: runtime.Options{Mesh: mesh, Peers: n.peers}}
+	p := &program{manifest: &artifact.Manifest{}, ctx: n.context(rank, unbound), arena: 1 << 30, functions: map[string]*function{}, options: runtime.Options{Mesh: mesh, Between: n.between}}
+	if n.self != nil {
+		p.self = func() (string, string, error) { return n.self(rank) }
+	}
 	p.stream = &Stream{p.ctx, 2}
 	if err := p.decodeAll(text); err != nil {
 		return err
@@ -344,10 +360,69 @@ func TestNodeLeavesAlone(t *testing.T) {
 // GPUs whose memory can't be opened are refused at the start, on all ranks, and nothing is left waiting.
 func TestNodeRefusesPeers(t *testing.T) {
 	n := newNode(t, standIn(t))
-	n.peers = true
+	n.between = runtime.PeerEngine
 	for rank, err := range n.onNode(t, 4, bound, func(m member) error { return m.steps(1) }) {
 		require.ErrorContains(t, err, "opening the memory of other GPUs", "rank %d", rank)
 		require.ErrorContains(t, err, "it is in the same process", "rank %d", rank)
+	}
+	require.Zero(t, n.stuck())
+}
+
+// processes of one machine, or of a machine each.
+func oneMachine(rank int) (host, process string, err error) { return "here", fmt.Sprint(rank), nil }
+func severalMachines(rank int) (host, process string, err error) {
+	return fmt.Sprint("host ", rank), "1", nil
+}
+
+// Sums of two GPUs that reach each other's memory go by copies; whatever is in the way, NCCL makes them instead, on all ranks, in one order.
+func TestNodeChooses(t *testing.T) {
+	library := standIn(t)
+	for name, tc := range map[string]struct {
+		self   func(int) (string, string, error)
+		hidden result
+		links  string // of two ranks, of which the program needs sums alone
+	}{
+		"one machine":  {oneMachine, 0, "peer"},
+		"two machines": {severalMachines, 0, "nccl (rank 0 can't open rank 1's: it is on another machine (host 1, not host 0))"},
+		"hidden":       {oneMachine, 101, "nccl (rank 0 can't open rank 1's: looking for the GPU at , which this process may not see: CUDA error 101 ())"},
+		"one process":  {nil, 0, "nccl (rank 0 can't open rank 1's: it is in the same process: only other processes' memory can be opened)"},
+	} {
+		for i, l := range layouts {
+			t.Run(name+", "+l.file, func(t *testing.T) {
+				n := newNode(t, library)
+				n.between, n.self, n.hidden = runtime.AutoEngine, tc.self, tc.hidden
+				want := tc.links
+				switch {
+				case l.dp*l.cp > 2:
+					want = "nccl"
+				case l.file != "dp2-zero0" && want == "peer":
+					want = "peer, nccl" // which has the rest
+				}
+				errs := n.onNode(t, i, bound, func(m member) error {
+					if m.Links() != want {
+						return fmt.Errorf("%q, not %q", m.Links(), want)
+					}
+					return m.steps(2)
+				})
+				require.NoError(t, errors.Join(errs...))
+				require.Zero(t, n.stuck())
+				require.Zero(t, n.mixed())
+				require.Equal(t, want == "peer", n.log(0) == "", "what NCCL was asked: %s", n.log(0))
+				for rank := range errs {
+					require.Equal(t, n.log(0), n.log(int32(rank)), "rank %d", rank)
+				}
+			})
+		}
+	}
+}
+
+// A fault is none of the reasons to take NCCL.
+func TestNodeWithoutMemory(t *testing.T) {
+	n := newNode(t, standIn(t))
+	n.between, n.memory = runtime.AutoEngine, 2
+	for rank, err := range n.onNode(t, 0, bound, func(m member) error { return m.steps(1) }) {
+		require.ErrorContains(t, err, "opening the memory of other GPUs", "rank %d", rank)
+		require.ErrorContains(t, err, "CUDA error 2", "rank %d", rank)
 	}
 	require.Zero(t, n.stuck())
 }

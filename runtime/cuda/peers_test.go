@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -14,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"blutrain/dtms"
+	"blutrain/dtms/local"
 	"blutrain/dtms/peer"
+	"blutrain/formats"
 	"blutrain/internal/upstream"
 	"blutrain/runtime"
 	"blutrain/runtime/collective"
@@ -204,15 +207,62 @@ func TestSumKernelsAssemble(t *testing.T) {
 	}
 }
 
-// Sums of float32 and all-gathers go by copies where these are asked for; what else there is goes by NCCL.
+// What goes by copies, and what by NCCL.
 func TestLines(t *testing.T) {
 	m := &machine{}
 	_, f := m.program(t)
 	elem := f.steps[1].begin.elem
-	for op, peers := range map[string]bool{"all_reduce": true, "reduce_scatter": true, "all_gather": true, "permute": false, "all_to_all": false} {
-		meets := &meeting{spec: collective.Spec{Op: op, Group: "dp"}, elem: elem}
-		require.Equal(t, line{"dp", peers}, (&program{options: runtime.Options{Peers: true}}).line(meets), op)
-		require.Equal(t, line{"dp", false}, (&program{}).line(meets), op)
+	of := func(engine runtime.GPUEngine, ranks int, op string) line {
+		mesh := &dtms.Mesh{World: local.New(ranks)[0], DP: local.New(ranks)[0]}
+		return (&program{options: runtime.Options{Mesh: mesh, Between: engine}}).line(&meeting{spec: collective.Spec{Op: op, Group: "dp"}, elem: elem})
 	}
-	require.True(t, peer.Takes(dtms.AllReduce, storedType(elem)))
+	for op, peers := range map[string]bool{"all_reduce": true, "reduce_scatter": true, "all_gather": true, "permute": false, "all_to_all": false} {
+		for _, ranks := range []int{2, 4} {
+			require.Equal(t, line{"dp", peers}, of(runtime.PeerEngine, ranks, op), op)
+			require.Equal(t, line{"dp", false}, of(runtime.NCCLEngine, ranks, op), op)
+			require.Equal(t, line{"dp", op == "all_reduce" && ranks == 2}, of(runtime.AutoEngine, ranks, op), op)
+			require.Equal(t, of(runtime.AutoEngine, ranks, op), of("", ranks, op), op)
+		}
+	}
+	require.False(t, ByPeers(runtime.AutoEngine, dtms.AllReduce, formats.BF16, 2))
+}
+
+// What the driver says of memory that it doesn't share is out of reach; too little memory is a fault.
+func TestOutOfReach(t *testing.T) {
+	m := &machine{}
+	d := m.driver()
+	var code result
+	var can int32
+	d.fn.MemAlloc = func(*uint64, uint64) result { return 0 }
+	d.fn.MemFree = func(uint64) result { return 0 }
+	d.fn.MemsetD32Async = func(uint64, uint32, uint64, uintptr) result { return 0 }
+	d.fn.IpcGetMemHandle = func(*memoryHandle, uint64) result { return code }
+	d.fn.IpcOpenMemHandle = func(*uint64, memoryHandle, uint32) result { return code }
+	d.fn.DeviceByBusID = func(other *int32, _ *byte) result { *other = 1; return code }
+	d.fn.CanAccessPeer = func(to *int32, _, _ int32) result { *to = can; return 0 }
+	nameless := func(result, **byte) result { return 0 }
+	d.fn.GetErrorName, d.fn.GetErrorString = nameless, nameless
+	p, err := NewPeers(&Context{d: d, Device: &Device{d: d}})
+	require.NoError(t, err)
+	asked := func() []error {
+		_, _, shared := p.Share(8)
+		_, mapped := p.Map(make([]byte, 64))
+		return []error{shared, mapped, p.Reaches("0000:41:00.0")}
+	}
+	far := &peer.OutOfReach{}
+	for code = range result(1000) {
+		for i, err := range asked() {
+			switch code {
+			case 0:
+				require.Equal(t, i == 2, errors.As(err, &far)) // without a link
+			case 1, 101, 201, 205, 217, 304, 400, 711, 800, 801:
+				require.ErrorAs(t, err, &far, "code %d", code)
+			default:
+				require.Error(t, err)
+				require.False(t, errors.As(err, &far), "code %d: %v", code, err)
+			}
+		}
+	}
+	code, can = 0, 1
+	require.NoError(t, errors.Join(asked()...))
 }

@@ -35,7 +35,8 @@ type program struct {
 	spare     int64              // bytes of workspace
 	modules   map[string]*Module // by file
 	guards    []guard
-	network   *network // nil where the program has no collectives
+	network   *network                                 // nil where the program has no collectives
+	self      func() (host, process string, err error) // peer.Config's
 	copies    snapshots
 	refresher runtime.Refresher
 }

@@ -1,8 +1,11 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
+
+	"blutrain/dtms/peer"
 )
 
 // memoryHandle is CUipcMemHandle: how a process tells others of memory. It travels as bytes.
@@ -11,6 +14,34 @@ type memoryHandle struct{ words [8]uint64 }
 func (h *memoryHandle) bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(h)), unsafe.Sizeof(*h))
 }
+
+// apart makes the driver's answer where processes can't have each other's memory a peer.OutOfReach. All other answers, too little memory first of all,
+// are faults.
+func apart(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code {
+	case invalidValue, invalidDevice, invalidContext, mapFailed, peerUnsupported, operatingSystem, invalidHandle, tooManyPeers, notPermitted, notSupported:
+		return &peer.OutOfReach{Why: err.Error()}
+	}
+	return err
+}
+
+// The driver's codes for that (cuda.h). A GPU that is hidden is an invalid value or device, a process of another container an invalid context.
+const (
+	invalidValue    = 1
+	invalidDevice   = 101
+	invalidContext  = 201
+	mapFailed       = 205
+	peerUnsupported = 217
+	operatingSystem = 304
+	invalidHandle   = 400
+	tooManyPeers    = 711
+	notPermitted    = 800
+	notSupported    = 801
+)
 
 // Share allocates memory of zeros that other processes can map by its handle. Free gives it back.
 func (c *Context) Share(bytes int64) (p Pointer, handle []byte, err error) {
@@ -22,7 +53,7 @@ func (c *Context) Share(bytes int64) (p Pointer, handle []byte, err error) {
 	}
 	h := &memoryHandle{}
 	if err == nil {
-		err = c.do(func() result { return c.d.fn.IpcGetMemHandle(h, uint64(p)) }, "sharing %d bytes of GPU %d with other processes", bytes, c.Device.Ordinal)
+		err = apart(c.do(func() result { return c.d.fn.IpcGetMemHandle(h, uint64(p)) }, "sharing %d bytes of GPU %d with other processes", bytes, c.Device.Ordinal))
 	}
 	if err != nil {
 		_ = c.Free(p)
@@ -43,7 +74,7 @@ func (c *Context) Map(handle []byte) (Pointer, error) {
 	copy(h.bytes(), handle)
 	var p uint64
 	err := c.do(func() result { return c.d.fn.IpcOpenMemHandle(&p, *h, mapLazily) }, "mapping another process's memory on GPU %d", c.Device.Ordinal)
-	return Pointer(p), err
+	return Pointer(p), apart(err)
 }
 
 // Unmap ends what Map began.
@@ -62,7 +93,7 @@ func (dev *Device) BusID() (string, error) {
 func (dev *Device) Reaches(busID string) error {
 	var other, can int32
 	if err := dev.d.check(dev.d.fn.DeviceByBusID(&other, nulTerminated(busID)), "looking for the GPU at %s, which this process may not see", busID); err != nil {
-		return err
+		return apart(err)
 	}
 	if other == dev.id {
 		return nil
@@ -71,7 +102,7 @@ func (dev *Device) Reaches(busID string) error {
 		return err
 	}
 	if can == 0 {
-		return fmt.Errorf("GPU %d (%s) can't use the memory of the GPU at %s: there is no link between them", dev.Ordinal, dev.Name, busID)
+		return &peer.OutOfReach{Why: fmt.Sprintf("GPU %d (%s) can't use the memory of the GPU at %s: there is no link between them", dev.Ordinal, dev.Name, busID)}
 	}
 	return nil
 }
