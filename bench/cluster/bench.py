@@ -302,16 +302,16 @@ class Bench:
         for f in self.compiled.values():
             f.exception()
 
-    def blurun(self, ranks, *args, env={}, limit=math.inf, by="nccl"):
+    def blurun(self, ranks, *args, env={}, limit=math.inf, by="auto"):
         ranked = ["--nproc-per-node", str(ranks), "--gpu-engine", by] if ranks > 1 else []
         return self.command(os.path.join(self.o.bin, "blurun"), *args, *ranked, env=env, limit=limit)
 
-    def bench(self, name, ranks, warm, steps, env={}, limit=60, by="nccl"):
+    def bench(self, name, ranks, warm, steps, env={}, limit=60, by="auto"):
         """blurun bench: its result, with the device's memory. One more step comes before those that warm up."""
         text, peak = self.memory.peak(lambda: self.blurun(ranks, "bench", self.artifact(name), "--steps", str(warm + steps), "--json", env=env, limit=limit, by=by))
         r = json.loads(text)
         millis = sorted(r["step_ms"][warm:])
-        return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak}
+        return {"step_ms": r["step_ms"], "median_ms": millis[len(millis) // 2], "planned_bytes": r["memory_bytes"], "memory_bytes": peak} | {"by": by for by in [r.get("between_gpus")] if by}
 
     def train(self, name, ranks, *args, limit=math.inf):
         """blurun train: its steps, its checkpoints and its last validation loss, if it has one."""
@@ -411,24 +411,30 @@ def exchange(b):
         text = b.attempt(who(by), "all", lambda: b.blurun(o.ranks, "bench", "--collectives", "--json", "--steps", "10", "--sizes", ",".join(map(str, b.size["mib"])), *device, by=by))
         for line in (text or "").splitlines():
             r = json.loads(line)
-            b.keep(who(by), f"{r['op']} {r['bytes'] >> 20}", bytes=r["bytes"], median_ms=r["median_ms"], bus_gb_per_s=r["bus_gb_per_s"], right=True)  # blurun fails otherwise
+            b.keep(who(by), f"{r['op']} {r['bytes'] >> 20}", bytes=r["bytes"], median_ms=r["median_ms"], bus_gb_per_s=r["bus_gb_per_s"], by=r.get("by"), right=True)  # blurun fails otherwise
     b.torch({"about": b.question("hello", o.ranks)} | {f"{op} {mib}": b.question("exchange", o.ranks, op=op, mib=mib, calls=20 if o.target == "cuda" else 2, repeats=10) for op in operations for mib in b.size["mib"]}, 30)
 
 
 def who(by):
-    """blurun, and what its GPUs sum and gather by unless that is NCCL."""
-    return "blurun" if by == "nccl" else "blurun " + by
+    """blurun, and what its GPUs sum and gather by unless that is its own choice."""
+    return "blurun" if by == "auto" else "blurun " + by
+
+
+def chosen(rows):
+    """What the rows of blurun's own choice went by, for a table."""
+    engines = sorted({r["by"] for r in rows if r and r.get("by")})
+    return f"; blurun's GPUs went by {', '.join(engines)}" if engines else ""
 
 
 def exchange_table(b):
-    others = [by for by in b.o.by if by != "nccl"]
-    b.say(f"{'MiB, ' + str(b.o.ranks) + ' ranks':20} {'blurun ms':>10} {'bus GB/s':>9} {'torch ms':>10} {'bus GB/s':>9} {'ratio':>6}" + "".join(f" {by + ' ms':>10} {'bus GB/s':>9}" for by in others))
+    others = [by for by in b.o.by if by != "auto"]
+    b.say(f"{'MiB, ' + str(b.o.ranks) + ' ranks':20} {'blurun ms':>10} {'bus GB/s':>9} {'torch ms':>10} {'bus GB/s':>9} {'ratio':>6} {'by':>5}" + "".join(f" {by + ' ms':>10} {'bus GB/s':>9}" for by in others))
     for op in operations:
         for mib in b.size["mib"]:
             what = f"{op} {mib}"
             ours, theirs = b.find("blurun", what), b.find("torch", what)
             wrong = " WRONG" if theirs and not theirs["right"] else ""
-            b.say(f"{what:20} {cell(ours, 'median_ms', 10, 3)} {cell(ours, 'bus_gb_per_s', 9, 1)} {cell(theirs, 'median_ms', 10, 3)} {cell(theirs, 'bus_gb_per_s', 9, 1)} {ratio(ours, theirs, 'bus_gb_per_s')}"
+            b.say(f"{what:20} {cell(ours, 'median_ms', 10, 3)} {cell(ours, 'bus_gb_per_s', 9, 1)} {cell(theirs, 'median_ms', 10, 3)} {cell(theirs, 'bus_gb_per_s', 9, 1)} {ratio(ours, theirs, 'bus_gb_per_s')} {ours and ours.get('by') or '-':>5}"
                   + "".join(f" {cell(b.find(who(by), what), 'median_ms', 10, 3)} {cell(b.find(who(by), what), 'bus_gb_per_s', 9, 1)}" for by in others) + wrong)
 
 
@@ -495,7 +501,7 @@ def data(b):
     for p in b.o.precisions:
         for what in (f"{p} 1", f"{p} dp", f"{p} zero"):
             ranks = 1 if what.endswith(" 1") else n
-            for by in b.o.by if ranks > 1 else ["nccl"]:
+            for by in b.o.by if ranks > 1 else ["auto"]:
                 r = b.attempt(who(by), what, lambda: b.bench(what, ranks, 2, b.o.steps, by=by))
                 if r:
                     b.keep(who(by), what, tokens_per_s=rate(ranks, r), **r)
@@ -516,20 +522,20 @@ def data_table(b):
     for p in b.o.precisions:
         for what in (f"{p} 1", f"{p} dp", f"{p} zero"):
             text = f"{what:22}"
-            for who in ("blurun", "torch"):
-                r, one = b.find(who, what), b.find(who, f"{p} 1")
+            for side in ("blurun", "torch"):
+                r, one = b.find(side, what), b.find(side, f"{p} 1")
                 scaling = f"{r['tokens_per_s'] / one['tokens_per_s'] / n:8.1%}" if r and one and r is not one else f"{'-':>8}"
                 text += f" {cell(r, 'tokens_per_s', 12, 0)} {scaling} {cell(r, 'memory_bytes', 6, 2, 2**30)}"
-            b.say(text + f" {ratio(b.find('blurun', what), b.find('torch', what), 'tokens_per_s')}")
+            b.say(text + f" {ratio(b.find('blurun', what), b.find('torch', what), 'tokens_per_s')}" + chosen([b.find("blurun", what)]))
             for by in b.o.by:
-                r = by != "nccl" and b.find(who(by), what)
+                r = by != "auto" and b.find(who(by), what)
                 if r:
                     b.say(f"{what + ', ' + by:22} {cell(r, 'tokens_per_s', 12, 0)} {' ' * 8} {cell(r, 'memory_bytes', 6, 2, 2**30)}")
         text = ""
-        for who in ("blurun", "torch"):
-            plain, shared = b.find(who, f"{p} dp"), b.find(who, f"{p} zero")
+        for side in ("blurun", "torch"):
+            plain, shared = b.find(side, f"{p} dp"), b.find(side, f"{p} zero")
             if plain and shared and plain.get("memory_bytes"):
-                text += f"; {who} {(plain['memory_bytes'] - shared['memory_bytes']) / 2**20:.0f} MiB"
+                text += f"; {side} {(plain['memory_bytes'] - shared['memory_bytes']) / 2**20:.0f} MiB"
         if text:
             b.say(f"{p}: ZeRO-1 saves a rank{text[1:]}")
 
@@ -562,7 +568,7 @@ def scaling(b):
 
 
 def together(by):
-    return "together" if by == "nccl" else "together by " + by
+    return "together" if by == "auto" else "together by " + by
 
 
 def scaling_table(b):
@@ -575,7 +581,7 @@ def scaling_table(b):
         if xs:
             scales = "".join(f"{middle(xs) / middle(millis[together(by)]):8.1%}" for by in b.o.by if millis[together(by)] and not what.startswith("together"))
             b.say(f"{what:26}   " + "".join(f"{x:9.2f}" for x in xs) + " " * 9 * (3 - len(xs)) + f"{middle(xs):9.2f} {scales}")
-    b.say(f"scaling: of that GPU by itself, while the others are as busy; {', '.join(b.o.by)}")
+    b.say("scaling: of that GPU by itself, while the others are as busy" + chosen([b.find("blurun", f"{turn} together") for turn in range(3)]))
     power_table(b, whats)
 
 
@@ -849,7 +855,7 @@ def options():
     a.add_argument("--ptxas", default="", help="NVIDIA's assembler; without it the driver assembles kernels, at the first step")
     a.add_argument("--size", choices=list(sizes), default="124m", help="GPT-2's size (124m)")
     a.add_argument("--precisions", default="bf16,tf32,fp32", help="most important first (bf16,tf32,fp32)")
-    a.add_argument("--by", default="nccl", help="what GPUs sum and gather by, of nccl and peer: exchange, data, scaling and death measure each (nccl)")
+    a.add_argument("--by", default="auto", help="what GPUs sum and gather by, of auto, nccl and peer: exchange, data, scaling and death measure each (auto)")
     a.add_argument("--steps", type=int, default=15, help="steps that are timed (15)")
     a.add_argument("--compile", type=int, default=1, help="0: PyTorch without torch.compile")
     a.add_argument("--patience", type=float, default=120, help="seconds for PyTorch to compile and time one variant (120)")
