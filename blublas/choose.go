@@ -103,10 +103,15 @@ func tilings(g Gemm, d Device) []Gemm {
 	if g.Precision == BF16 { // measured in no other
 		all = append(all, g.onWGMMA(192, 192, 4, false).by(3))
 	}
-	if g.K <= 2048 && ceil(g.M, 128)*ceil(g.N, 128)*g.matrices() <= d.SMs/2 { // larger tiles leave multiprocessors without any, and parts of K would be short
+	if g.few(d) {
 		all = append(all, g.onWGMMA(64, 128, 8, true))
 	}
 	return all
+}
+
+// few reports whether tiles of 128 x 128 leave half of the multiprocessors without any, and parts of K would be short.
+func (g Gemm) few(d Device) bool {
+	return g.K <= 2048 && ceil(g.M, 128)*ceil(g.N, 128)*g.matrices() <= d.SMs/2
 }
 
 // unreadable reports whether wgmma can't read operands that nobody copies: tf32 that isn't K-major, of a batch.
@@ -124,8 +129,12 @@ func moreTilings(g Gemm, d Device) []Gemm {
 	case planes == 2:
 		return []Gemm{g.onWGMMA(64, 192, 3, true)}
 	case planes == 1:
-		return []Gemm{g.onWGMMA(128, 128, 6, false), g.onWGMMA(128, 192, 4, false), g.onWGMMA(256, 128, 4, false), g.onWGMMA(256, 192, 3, false),
-			g.onWGMMA(64, 128, 8, true), g.onWGMMA(64, 192, 5, true), g.onWGMMA(64, 256, 4, true)}
+		all := []Gemm{g.onWGMMA(128, 128, 6, false), g.onWGMMA(128, 192, 4, false), g.onWGMMA(256, 128, 4, false), g.onWGMMA(256, 192, 3, false),
+			g.onWGMMA(64, 192, 5, true), g.onWGMMA(64, 256, 4, true)}
+		if !g.few(d) { // else it is among those that prediction chooses from
+			all = append(all, g.onWGMMA(64, 128, 8, true))
+		}
+		return all
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ type GPUEngine string
 
 // The engines. Which is faster was measured on two GPUs: bench/NOTES.md, sums by copy engines.
 const (
-	AutoEngine GPUEngine = "auto" // copies for sums of two GPUs that reach each other's memory, NCCL for all else
+	AutoEngine GPUEngine = "auto" // copies for programs that only sum, by all-reduce, between two GPUs that reach each other's memory; NCCL for all others
 	NCCLEngine GPUEngine = "nccl"
 	PeerEngine GPUEngine = "peer" // copies into each other's memory for all that they can do, NCCL for the rest
 )

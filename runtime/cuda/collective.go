@@ -55,9 +55,29 @@ func lines() []line {
 func (p *program) line(m *meeting) line {
 	l := line{group: m.spec.Group}
 	if c := p.options.Communicator(l.group); c != nil && (p.network == nil || p.network.far[l.group] == nil) {
-		l.peers = ByPeers(p.options.Between, m.spec.Operation(), storedType(m.elem), c.Size())
+		l.peers = ByPeers(p.between, m.spec.Operation(), storedType(m.elem), c.Size())
 	}
 	return l
+}
+
+// engine is what a program's collectives go by. Left to itself that is copies where all of them are for copies, so that no program has communicators of both
+// kinds unless it was told to: that has not been measured.
+func (p *program) engine() runtime.GPUEngine {
+	if e := p.options.Between; e == runtime.PeerEngine || e == runtime.NCCLEngine {
+		return e
+	}
+	for _, f := range p.functions {
+		for _, s := range f.steps {
+			if s.begin == nil {
+				continue
+			}
+			c := p.options.Communicator(s.begin.spec.Group)
+			if c != nil && c.Size() > 1 && !ByPeers(runtime.AutoEngine, s.begin.spec.Operation(), storedType(s.begin.elem), c.Size()) {
+				return runtime.NCCLEngine
+			}
+		}
+	}
+	return runtime.PeerEngine
 }
 
 // ByPeers reports whether an operation between so many ranks is for copies into each other's memory. On two GPUs steps of training are faster so than by NCCL
@@ -74,6 +94,7 @@ func ByPeers(engine runtime.GPUEngine, op dtms.Op, elem formats.DType, ranks int
 
 // connect starts what the program's collectives of several ranks take.
 func (p *program) connect(ctx context.Context) (err error) {
+	p.between = p.engine()
 	used := p.lines()
 	if len(used) == 0 {
 		return nil

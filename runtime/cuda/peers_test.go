@@ -212,9 +212,16 @@ func TestLines(t *testing.T) {
 	m := &machine{}
 	_, f := m.program(t)
 	elem := f.steps[1].begin.elem
-	of := func(engine runtime.GPUEngine, ranks int, op string) line {
+	of := func(engine runtime.GPUEngine, ranks int, op string, beside ...string) line { // operations of the program besides
 		mesh := &dtms.Mesh{World: local.New(ranks)[0], DP: local.New(ranks)[0]}
-		return (&program{options: runtime.Options{Mesh: mesh, Between: engine}}).line(&meeting{spec: collective.Spec{Op: op, Group: "dp"}, elem: elem})
+		first := &meeting{spec: collective.Spec{Op: op, Group: "dp"}, elem: elem}
+		steps := []step{{begin: first}, {}}
+		for _, o := range beside {
+			steps = append(steps, step{begin: &meeting{spec: collective.Spec{Op: o, Group: "dp"}, elem: elem}})
+		}
+		p := &program{options: runtime.Options{Mesh: mesh, Between: engine}, functions: map[string]*function{"f": {steps: steps}}}
+		p.between = p.engine()
+		return p.line(first)
 	}
 	for op, peers := range map[string]bool{"all_reduce": true, "reduce_scatter": true, "all_gather": true, "permute": false, "all_to_all": false} {
 		for _, ranks := range []int{2, 4} {
@@ -225,6 +232,12 @@ func TestLines(t *testing.T) {
 		}
 	}
 	require.False(t, ByPeers(runtime.AutoEngine, dtms.AllReduce, formats.BF16, 2))
+	// What is left to itself has no engine beside another.
+	require.Equal(t, line{"dp", true}, of(runtime.AutoEngine, 2, "all_reduce", "all_reduce"))
+	for _, beside := range []string{"reduce_scatter", "all_gather", "permute", "all_to_all"} {
+		require.Equal(t, line{"dp", false}, of(runtime.AutoEngine, 2, "all_reduce", beside), beside)
+		require.Equal(t, line{"dp", true}, of(runtime.PeerEngine, 2, "all_reduce", beside), beside)
+	}
 }
 
 // What the driver says of memory that it doesn't share is out of reach; too little memory is a fault.
