@@ -27,7 +27,8 @@ import (
 // The last evaluation rounds every intermediate result to the nearest float32 instead: numbers that differ in float64 and don't in float32
 // are equal there only, and a row has two greatest elements. It moves results by no more than the others, but for such choices.
 //
-// A result that is stored in 16 bits is rounded once more, to numbers that are up to s of themselves apart (2^-7 in bfloat16). What lies
+// A result that is stored in 16 bits is rounded once more, to numbers that are up to s of themselves apart (2^-7 in bfloat16); so is one that is
+// rounded to 16 bits and stored in float32, as the operands of products are for CPUs in bf16. What lies
 // near the middle of two may become either; of elements that are off by as much as 8 sqrt(n) u of themselves a part p = 16 sqrt(n) u / s is
 // that near, and one may always be. So the bound's square has another term, s^2 (max y^2 + p norm(y)^2): evaluations with roundings of one u hardly show it.
 //
@@ -199,6 +200,21 @@ func spacingOf(t ir.Type) float64 {
 		}
 	}
 	return 0
+}
+
+// lastSpacing is the spacing of the numbers that a function's result was rounded to last: those of its type, or of another that it
+// had before it was widened or moved. What a function was given is exact, and so are the numbers nearest to it.
+func lastSpacing(result *ir.Value) float64 {
+	own := spacingOf(result.Elem())
+	spacing, v := own, result
+	for v.DefinedBy(blu.Cast) || v.Op() != nil && v.Op().Has(ir.View) {
+		v = v.Op().Operand(0)
+		spacing = max(spacing, spacingOf(v.Elem()))
+	}
+	if v.Op() == nil {
+		return own
+	}
+	return spacing
 }
 
 // add takes note of an evaluation with roundings.

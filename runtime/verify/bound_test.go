@@ -84,6 +84,48 @@ func TestBoundsOfRoundedResults(t *testing.T) {
 	require.True(t, e.of(other).Off(), "float32 has numbers between")
 }
 
+// What is stored in float32 and was rounded to bfloat16 last may be off by its spacing where it lies next to the middle of two, also when no
+// random rounding happened to show that. What is an argument is exact.
+func TestSpacingOfWhatIsStoredInFloat32(t *testing.T) {
+	text := `builtin.module @m {
+  func.func @f(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<8x8xf32>, tensor<64xf32>, tensor<64xbf16>, tensor<64xf32>) {
+    %y = blu.exp %x : (tensor<64xf32>) -> tensor<64xf32>
+    %n = blu.cast %y : (tensor<64xf32>) -> tensor<64xbf16>
+    %w = blu.cast %n : (tensor<64xbf16>) -> tensor<64xf32>
+    %r = blu.reshape %w : (tensor<64xf32>) -> tensor<8x8xf32>
+    %a = blu.cast %x : (tensor<64xf32>) -> tensor<64xbf16>
+    %b = blu.cast %a : (tensor<64xbf16>) -> tensor<64xf32>
+    func.return %y, %r, %b, %a, %w : (tensor<64xf32>, tensor<8x8xf32>, tensor<64xf32>, tensor<64xbf16>, tensor<64xf32>) -> ()
+  }
+}`
+	c := dialects.NewContext()
+	module, err := ir.Parse(c, "m.mlir", []byte(text))
+	require.NoError(t, err)
+	var spacings []float64
+	for _, v := range ir.LookupSymbol(module, "f").Body().Terminator().Operands() {
+		spacings = append(spacings, lastSpacing(v))
+	}
+	const bf16 = 1.0 / 128
+	require.Equal(t, []float64{0, bf16, 0, bf16, bf16}, spacings)
+
+	x := make([]float32, 64)
+	x[0] = float32(math.Log(1 + 1.0/256 - 0x1p-22)) // exp is four roundoffs of float32 below the middle of 1 and the next bfloat16
+	o := &oracle{ctx: c, module: module}
+	e, err := o.evaluate("f", []runtime.Array{runtime.Array(formats.FromFloat32s(x, 64))})
+	require.NoError(t, err)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range draws {
+		require.NoError(t, e.round(r, i == draws-1))
+	}
+	got := append([]float64(nil), e.want[1].value...)
+	require.Equal(t, 1.0, got[0])
+	got[0] += bf16
+	require.False(t, e.want[1].of(got).Off(), "one was rounded the other way")
+	got[1], got[2] = got[1]+bf16, got[2]+bf16
+	require.True(t, e.want[1].of(got).Off(), "three are not next to the middle")
+	require.True(t, e.want[2].of(append([]float64{bf16}, e.want[2].value[1:]...)).Off(), "nothing rounds an argument otherwise")
+}
+
 // Attention whose operands, weights and results are rounded to bfloat16 is within the bounds of precision bf16; one with a scale
 // that is off by a fifth is not.
 func TestBoundsOfAttention(t *testing.T) {
