@@ -196,7 +196,7 @@ func (r *runner) snapshot() []byte {
 }
 
 func (r *runner) dump(when, pass string) {
-	fmt.Fprintf(r.Log, "// ----- IR %s %s -----\n%s", when, pass, ir.Print(r.root, r.Print))
+	fmt.Fprintf(r.Log, "// IR %s %s\n%s// -----\n", when, pass, ir.Print(r.root, r.Print))
 }
 
 // pipelineComment starts the line of a reproducer that has the pipeline.

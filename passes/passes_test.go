@@ -281,8 +281,8 @@ func TestPrinting(t *testing.T) {
 		require.NoError(t, cfg.Run(c, m, pl))
 		var hs []string
 		for line := range strings.Lines(log.String()) {
-			if h, ok := strings.CutPrefix(line, "// ----- IR "); ok {
-				hs = append(hs, strings.TrimSuffix(strings.TrimSpace(h), " -----"))
+			if h, ok := strings.CutPrefix(line, "// IR "); ok {
+				hs = append(hs, strings.TrimSpace(h))
 			}
 		}
 		return hs

@@ -99,6 +99,11 @@ func TestSplitAndVerifyDiagnostics(t *testing.T) {
 	require.Zero(t, code)
 	require.Equal(t, 2, strings.Count(out, "func.func @f"))
 	require.Contains(t, out, "\n// -----\n")
+	_, errs, code = bluc(t, module, "opt", "--pass-pipeline=builtin.module(canonicalize,cse)", "--print-ir-after-all")
+	require.Zero(t, code, errs)
+	out, errs, code = bluc(t, errs, "opt", "--split-input-file")
+	require.Zero(t, code, "what is printed between passes is read again: %s", errs)
+	require.Equal(t, 2, strings.Count(out, "func.func @f"))
 }
 
 func TestReproducerIsReplayed(t *testing.T) {

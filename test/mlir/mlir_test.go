@@ -2,6 +2,7 @@
 package mlir
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -55,6 +56,25 @@ func TestMeshes(t *testing.T) {
 	}
 }
 
+// TestEveryPass has the module after each pass verified, all in the one text that is printed.
+func TestEveryPass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a model")
+	}
+	mlirOpt := upstream.MLIROpt(t)
+	root := upstream.Root(t)
+	bluc := buildCompiler(t, root)
+	dir := t.TempDir()
+	var printed bytes.Buffer
+	cmd := exec.Command(bluc, "compile", filepath.Join(root, "examples", "mlp.blu"), "-o", filepath.Join(dir, "mlp.blx"), "--target", "cuda", "--print-ir-after-all", "--print-generic")
+	cmd.Stderr = &printed
+	require.NoError(t, cmd.Run(), "%.2000s", &printed)
+	require.Greater(t, strings.Count(printed.String(), "// IR after "), 10)
+	file := filepath.Join(dir, "passes.mlir")
+	require.NoError(t, os.WriteFile(file, printed.Bytes(), 0o644))
+	verify(t, mlirOpt, file, "--split-input-file")
+}
+
 // phases compiles a model and has every phase verified.
 func phases(t *testing.T, bluc, mlirOpt, model string, flags ...string) {
 	dir := t.TempDir()
@@ -95,9 +115,9 @@ func buildCompiler(t *testing.T, root string) string {
 }
 
 // verify fails the test if MLIR rejects the file.
-func verify(t *testing.T, mlirOpt, file string) {
+func verify(t *testing.T, mlirOpt, file string, flags ...string) {
 	t.Helper()
-	output, err := exec.Command(mlirOpt, "--allow-unregistered-dialect", file, "-o", os.DevNull).CombinedOutput()
+	output, err := exec.Command(mlirOpt, append(flags, "--allow-unregistered-dialect", file, "-o", os.DevNull)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v\n%.2000s", filepath.Base(file), err, output)
 	}
