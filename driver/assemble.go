@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,16 +16,20 @@ import (
 	"blutrain/artifact"
 )
 
-// Assemble adds machine code to an artifact for GPUs, beside the text of each kernel: what ptxas, NVIDIA's assembler, makes
+// FindAssembler finds NVIDIA's assembler, ptxas, by its path or by a name to look for in PATH.
+func FindAssembler(ptxas string) (tool string, err error) {
+	if tool, err = exec.LookPath(ptxas); err != nil {
+		return "", fmt.Errorf("--ptxas %s: %w", ptxas, errors.Unwrap(err))
+	}
+	return tool, nil
+}
+
+// Assemble adds machine code to an artifact for GPUs, beside the text of each kernel: what an assembler makes
 // of it for the artifact's arch. The text stays what counts: a device that can't use the code assembles that. The artifact is
 // the same for the same text and assembler.
-func Assemble(a *artifact.Artifact, ptxas string) error {
+func Assemble(a *artifact.Artifact, tool string) error {
 	if a.Manifest.Target != "cuda" {
 		return optionErrorf("--ptxas is for --target cuda: the target %s has no kernels to assemble", a.Manifest.Target)
-	}
-	tool, err := exec.LookPath(ptxas)
-	if err != nil {
-		return fmt.Errorf("--ptxas: %w", err)
 	}
 	folder, err := os.MkdirTemp("", "bluc-ptxas-")
 	if err != nil {

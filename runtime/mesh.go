@@ -22,18 +22,18 @@ func (o Options) CheckMesh(m *artifact.Manifest) error {
 		}
 		return nil
 	}
-	want := *m.Mesh
+	want, dp, multiple := *m.Mesh, strconv.Itoa(m.Mesh.DP), ""
 	if want.DP == 0 {
-		want.DP = has.DP
+		want.DP, dp, multiple = has.DP, "any", " or a multiple of that"
 	}
 	if want.DP == has.DP && want.CP == has.CP || o.Mesh == nil && o.Apart {
 		return nil
 	}
 	if o.Mesh == nil {
 		n := want.DP * want.CP
-		return fmt.Errorf("the program was compiled for a mesh of dp = %d, cp = %d: start %d ranks of it, with --nproc-per-node %d or with a launcher such as mpiexec or torchrun", want.DP, want.CP, n, n)
+		return fmt.Errorf("the program was compiled for a mesh of dp = %s, cp = %d: start %d ranks of it%s, with --nproc-per-node %d or with a launcher such as mpiexec or torchrun", dp, want.CP, n, multiple, n)
 	}
-	return fmt.Errorf("the program was compiled for a mesh of dp = %d, cp = %d, and is opened on one of dp = %d, cp = %d", want.DP, want.CP, has.DP, has.CP)
+	return fmt.Errorf("the program was compiled for a mesh of dp = %s, cp = %d, and is opened on one of dp = %d, cp = %d", dp, want.CP, has.DP, has.CP)
 }
 
 // checkRanks refuses what several ranks compute together where the program is opened without them.

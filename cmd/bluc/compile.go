@@ -66,6 +66,10 @@ func (c *compileCmd) Run(s *streams) error {
 	if err := c.checkFiles(); err != nil {
 		return err
 	}
+	assembler, err := c.assembler()
+	if err != nil {
+		return err
+	}
 	limit := int64(maxModule)
 	if filepath.Ext(c.File) == ".blu" {
 		limit = maxModel
@@ -92,7 +96,7 @@ func (c *compileCmd) Run(s *streams) error {
 	}
 	if r.Artifact != nil {
 		if c.Ptxas != "" {
-			if err := driver.Assemble(r.Artifact, c.Ptxas); err != nil {
+			if err := driver.Assemble(r.Artifact, assembler); err != nil {
 				return err
 			}
 		}
@@ -110,6 +114,14 @@ func (c *compileCmd) Run(s *streams) error {
 		text = ir.Print(r.Module, c.options())
 	}
 	return writeOutput(c.Output, text, s, driver.WriteFile)
+}
+
+// assembler finds the program that --ptxas names, before time is spent on what it is to assemble.
+func (c *compileCmd) assembler() (string, error) {
+	if c.Ptxas == "" {
+		return "", nil
+	}
+	return driver.FindAssembler(c.Ptxas)
 }
 
 // checkFiles keeps the model from being written over. A module may be: that is how it is changed in place.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"blutrain/artifact"
@@ -30,17 +31,16 @@ func (c *inspectCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	if c.Params {
-		r.WriteParams(s.out)
-	}
-	if c.Memory {
-		r.WriteMemory(s.out)
-	}
-	if c.Kernels {
-		r.WriteKernels(s.out)
-	}
-	if c.Mesh {
-		r.WriteCommunication(s.out)
+	between := ""
+	for _, part := range []struct {
+		wanted bool
+		write  func(io.Writer)
+	}{{c.Params, r.WriteParams}, {c.Memory, r.WriteMemory}, {c.Kernels, r.WriteKernels}, {c.Mesh, r.WriteCommunication}} {
+		if part.wanted {
+			fmt.Fprint(s.out, between)
+			part.write(s.out)
+			between = "\n"
+		}
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func command(args []string, s *streams) int {
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintf(s.err, "bluc: error: %v\nRun bluc --help for the commands, bluc COMMAND --help for a command's flags.\n", err)
+		fmt.Fprintln(s.err, "bluc: error:", err)
 		return usage
 	}
 	if err := ctx.Run(s); err != nil {

@@ -139,6 +139,9 @@ func TestOtherMeshes(t *testing.T) {
 	err = run(t, alone, 4, 1, func(*ranks.Rank) error { return nil })
 	require.ErrorContains(t, err, "compiled for a mesh of dp = 2, cp = 2, and is opened on one of dp = 4, cp = 1")
 
+	_, err = device.Open(compile(t, "cpu", 0, 2, ring[:0]+"}\n"), "", runtime.Options{})
+	require.EqualError(t, err, "the program was compiled for a mesh of dp = any, cp = 2: start 2 ranks of it or a multiple of that, with --nproc-per-node 2 or with a launcher such as mpiexec or torchrun")
+
 	any := compile(t, "cpu", 0, 1, sums)
 	p, err := device.Open(any, "", runtime.Options{}) // as the only rank
 	require.NoError(t, err)

@@ -328,7 +328,7 @@ step 15/15: loss 2.0000, 1000 tokens/s, 0s left, MFU 12.3%, lr 6.00e-04, grad no
 step 15: validation loss 2.2500
 step 10: checkpoint of 1.0 GiB on disk after 4.0 s (268 MB/s), training waited 0.5 ms for it
 step 15: noted
-15 steps in 1m1.5s, loss 2.0000, validation loss 2.2500
+5 steps after step 10 in 1m1.5s, loss 2.0000, validation loss 2.2500
 `, out.String())
 }
 

@@ -122,14 +122,19 @@ func (p *plain) Note(r Note) error {
 func noteLine(r Note) string { return fmt.Sprintf("step %d: %s", r.Step, r.Text) }
 
 func (p *plain) Done(r Done) error {
-	_, err := fmt.Fprintln(p.w, summary(r))
+	_, err := fmt.Fprintln(p.w, summary(p.first, r))
 	return err
 }
 
 func (p *plain) Close() error { return nil }
 
-func summary(r Done) string {
-	text := fmt.Sprintf("%d steps in %s", r.Steps, time.Duration(float64(r.Seconds)*float64(time.Second)).Round(time.Millisecond))
+// summary is the end of a run whose process began after step first.
+func summary(first int64, r Done) string {
+	text := fmt.Sprintf("%d steps", r.Steps-first)
+	if first > 0 {
+		text += fmt.Sprintf(" after step %d", first)
+	}
+	text += fmt.Sprintf(" in %s", time.Duration(float64(r.Seconds)*float64(time.Second)).Round(time.Millisecond))
 	if !math.IsNaN(float64(r.Loss)) { // there was a step
 		text += fmt.Sprintf(", loss %.4f", float64(r.Loss))
 	}
@@ -143,6 +148,7 @@ func summary(r Done) string {
 type bar struct {
 	progress *mpb.Progress
 	bar      *mpb.Bar
+	first    int64
 	estimate estimate
 	parts    atomic.Pointer[[]string] // read by the drawing goroutine
 	val      []string
@@ -154,7 +160,7 @@ type bar struct {
 const barWidth = 10
 
 func newBar(w io.Writer, first, last int64) *bar {
-	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(barWidth)), estimate: estimate{last: last}, w: w}
+	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(barWidth)), first: first, estimate: estimate{last: last}, w: w}
 	b.parts.Store(&[]string{""})
 	b.bar = b.progress.AddBar(last,
 		mpb.PrependDecorators(decor.CountersNoUnit("step %d/%d")),
@@ -186,7 +192,7 @@ func (b *bar) Note(r Note) error {
 }
 
 func (b *bar) Done(r Done) error {
-	b.summary = summary(r)
+	b.summary = summary(b.first, r)
 	return nil
 }
 
