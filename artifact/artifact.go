@@ -172,7 +172,7 @@ func Decode(b []byte) (*Artifact, error) {
 // checkWhole compares the checksum at the end with all bytes before it.
 func checkWhole(b []byte) error {
 	if !bytes.HasPrefix(b, []byte("PK\x03\x04")) {
-		return errors.New("not an artifact: it does not begin as a zip archive")
+		return errors.New("not an artifact, as bluc compile makes them: it does not begin as a zip archive")
 	}
 	covered := len(b) - commentSize
 	if covered < 0 || !bytes.HasPrefix(b[covered:], []byte(commentPrefix)) {

@@ -7,7 +7,7 @@ import (
 	"blutrain/ir"
 )
 
-// The two gelus: they differ by up to 4e-4, so the model says which it means.
+// The two gelus: they differ by up to 4.8e-4, so the model says which it means.
 const (
 	GeluTanh = "tanh"
 	GeluErf  = "erf"
