@@ -60,16 +60,23 @@ func (p *preparer) findClassifier(dot *ir.Op) *classifier {
 
 func (k *classifier) atOnce() int64 { return RowsAtOnce(k.dot, k.p.target.ClassifierRows) }
 
+// mostChunks is into how many chunks logits are cut at most: each is operations of its own, and a batch of any size is to be compiled in
+// seconds. Rows in chunks of their usual size are a million.
+const mostChunks = 1024
+
 // RowsAtOnce is the most rows of logits, which a product gives, that are computed at a time: those that it says or, of float32, so many by
-// default, and twice as many where logits take half the memory.
+// default, and twice as many where logits take half the memory; more where there would be too many chunks.
 func RowsAtOnce(dot *ir.Op, byDefault int64) int64 {
-	if n := dot.Attrs().IntOr(blu.RowsAttr, 0); n > 0 {
-		return n
+	y := dot.Result(0)
+	n := dot.Attrs().IntOr(blu.RowsAttr, 0)
+	if n <= 0 {
+		n = byDefault
+		if fromProduct(y) {
+			n *= 2
+		}
 	}
-	if fromProduct(dot.Result(0)) {
-		return 2 * byDefault
-	}
-	return byDefault
+	rows := ir.NumElements(y.Shape()[:len(y.Shape())-1])
+	return max(n, (rows+mostChunks-1)/mostChunks)
 }
 
 // findProducts sorts the products with the gradient of the logits into those over classes, which give a row for each row,

@@ -317,6 +317,23 @@ func TestRowsAtOnce(t *testing.T) {
 	}
 }
 
+// However many rows there are, they are not cut into more chunks than can be compiled in seconds.
+func TestChunksOfManyRows(t *testing.T) {
+	const most, byDefault = 1024, 2048
+	for _, tc := range []struct{ rows, said, want int64 }{
+		{most * byDefault, 0, byDefault}, {most*byDefault + 1, 0, byDefault + 1}, {1 << 50, 0, 1 << 40}, {1 << 50, 64, 1 << 40}, {most * 64, 64, 64},
+	} {
+		build([]*ir.Tensor{{Shape: []int64{tc.rows, 6}}, {Shape: []int64{13, 6}}}, func(b *blu.Builder, a []*ir.Value) []*ir.Value {
+			logits := b.Dot(a[0], a[1], nil, nil, []int64{1}, []int64{1})
+			if tc.said > 0 {
+				logits.Op().SetAttr(blu.RowsAttr, b.Ctx.Int64(tc.said))
+			}
+			require.Equal(t, tc.want, RowsAtOnce(logits.Op(), byDefault), "%+v", tc)
+			return []*ir.Value{logits}
+		})
+	}
+}
+
 // When no target counts, sum, count and gradients are zero.
 func TestEveryTargetIgnored(t *testing.T) {
 	each(t, func() *program {
