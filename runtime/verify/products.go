@@ -16,7 +16,7 @@ type narrow struct {
 	random   *rand.Rand
 	unit     float64      // 0: nothing is changed
 	products bool         // it met such a product
-	choices  []*ir.Tensor // what comparisons gave, in their order
+	choices  []*ir.Tensor // what operations that choose gave, in their order
 }
 
 // Operand is ref.Change's.
@@ -34,7 +34,7 @@ func (n *narrow) Result(op *ir.Op, x *ir.Tensor) *ir.Tensor {
 	switch {
 	case op == nil:
 		return x
-	case op.Is(blu.Compare):
+	case chooses(op):
 		n.choices = append(n.choices, x)
 	case n.unit > 0 && rounds(op):
 		return jittered(x, n.random, n.unit)
@@ -63,7 +63,7 @@ func (n *nearby) Result(op *ir.Op, x *ir.Tensor) *ir.Tensor {
 	switch {
 	case op == nil:
 		return x
-	case op.Is(blu.Compare):
+	case chooses(op):
 		x, n.choices = n.choices[0], n.choices[1:]
 		return x
 	case !rounds(op):
@@ -77,6 +77,14 @@ func (n *nearby) Result(op *ir.Op, x *ir.Tensor) *ir.Tensor {
 }
 
 var _, _ ref.Change = &narrow{}, &nearby{}
+
+// chooses reports whether the least change of what an operation reads may have it give something else: whole numbers, truth values among them.
+func chooses(op *ir.Op) bool {
+	if op.Is(blu.Floor) || op.Is(blu.Sign) {
+		return true
+	}
+	return op.NumOperands() > 0 && ir.IsFloat(op.Operand(0).Elem()) && !ir.IsFloat(op.Result(0).Elem())
+}
 
 // format is what a precision's products read.
 type format struct {

@@ -116,3 +116,46 @@ func TestSettle(t *testing.T) {
 		}
 	}
 }
+
+// deciding is what operations of every kind that choose make of a product whose operands are rounded.
+const deciding = `builtin.module @m {
+  func.func @f(%a: tensor<64x16xf32>, %w: tensor<32x16xf32>) -> (tensor<64x32xi1>, tensor<64xi32>, tensor<64x32xf32>, tensor<64x32xf32>, tensor<64x32xi32>) {
+    %x = blu.dot %a, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, blu.precision = "bf16"} : (tensor<64x16xf32>, tensor<32x16xf32>) -> tensor<64x32xf32>
+    %zero = blu.constant {value = dense<0.0> : tensor<64x32xf32>} : () -> tensor<64x32xf32>
+    %many = blu.constant {value = dense<16.0> : tensor<64x32xf32>} : () -> tensor<64x32xf32>
+    %x16 = blu.mul %x, %many : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+    %positive = blu.compare %x, %zero {predicate = "gt"} : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xi1>
+    %place = blu.argmax %x {axis = 1 : i64} : (tensor<64x32xf32>) -> tensor<64xi32>
+    %sign = blu.sign %x : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    %below = blu.floor %x16 : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    %whole = blu.cast %x16 : (tensor<64x32xf32>) -> tensor<64x32xi32>
+    func.return %positive, %place, %sign, %below, %whole : (tensor<64x32xi1>, tensor<64xi32>, tensor<64x32xf32>, tensor<64x32xf32>, tensor<64x32xi32>) -> ()
+  }
+}`
+
+// Evaluations near a narrow one make its choices, of every kind: another choice is no measure of how results answer to roundings.
+func TestChoicesAreHeld(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 3))
+	c := dialects.NewContext()
+	module, err := ir.Parse(c, "m.mlir", []byte(deciding))
+	require.NoError(t, err)
+	a, w := ir.NewTensor(c.F32(), 64, 16), ir.NewTensor(c.F32(), 32, 16)
+	for _, x := range []*ir.Tensor{a, w} {
+		for i := range x.Data {
+			x.Data[i] = float64(float32(r.NormFloat64()))
+		}
+	}
+	evaluate := func(change ref.Change) []ir.Datum {
+		out, err := ref.Evaluate(c, module, ir.LookupSymbol(module, "f").Body(), []ir.Datum{a, w}, change)
+		require.NoError(t, err)
+		return out
+	}
+	n := &narrow{random: r}
+	chosen, exact := evaluate(n), evaluate(nil)
+	require.Len(t, n.choices, len(chosen))
+	held := evaluate(&nearby{random: r, choices: n.choices})
+	for i := range chosen {
+		require.NotEqual(t, exact[i].(*ir.Tensor).Data, chosen[i].(*ir.Tensor).Data, "roundings decide some of %d", i)
+		require.Equal(t, chosen[i].(*ir.Tensor).Data, held[i].(*ir.Tensor).Data, "%d", i)
+	}
+}
