@@ -14,8 +14,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 begun=$SECONDS
 : "${DEVICE_LIMIT:=570}" "${OUT:=device-results}"
-mkdir -p "$OUT"
-OUT=$(cd "$OUT" && pwd)
+mkdir -p "$OUT" && OUT=$(cd "$OUT" && pwd) || exit 1
 one="check instructions verify sanitizer gemm attention elementwise gpt2-start gpt2-time gpt2-time64 gpt2-lean gpt2-roomy gpt2-numbers gpt2-curves train-models gpt2-larger"
 cluster="cluster-exchange cluster-buckets cluster-data cluster-death cluster-scaling cluster-resume cluster-checkpoints cluster-context" # cheap and important ones first
 
@@ -39,11 +38,17 @@ missing() { # ends with what the machine lacks for the parts
     exit 1
 }
 
+seconds() { # ends if what a name has been given isn't a limit
+    case $2 in '' | *[!0-9]* | ??????*) echo "device.sh: $1=$2: expected $1=SECONDS, of at most five digits" >&2 && exit 2 ;; esac
+}
+seconds DEVICE_LIMIT "$DEVICE_LIMIT"
+
 # What can't be run is said before anything is compiled.
 needs=0 # GPUs
 torch=0 tools=0
 for choice in "$@"; do
-    case $choice in *=*) case ${choice#*=} in '' | *[!0-9]*) echo "device.sh: $choice: expected PART=SECONDS" >&2 && exit 2 ;; esac ;; esac
+    [ -n "${choice%%=*}" ] || usage "''"
+    case $choice in *=*) seconds "${choice%%=*}" "${choice#*=}" ;; esac
     for part in $(parts_of "${choice%%=*}"); do
         case " $one $cluster cluster-dryrun " in *" $part "*) ;; *) usage "$part" ;; esac
         case $part in check) least=0 ;; cluster-*) least=2 ;; *) least=1 ;; esac

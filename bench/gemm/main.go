@@ -4,8 +4,9 @@
 //	gemm -assemble [-only TEXT] [-most N]
 //
 // Without a choice it does checks, times and errors. FILE is written whole after every case; with -resume a run that was cut short is gone on
-// with: cases that FILE has are not done again. It is built without cgo and needs nothing of this repository where it runs, but
-// python3 with PyTorch for times and errors.
+// with: cases that FILE has are not done again. A TEXT that no name of a case has in it is an error, at the end.
+//
+// It is built without cgo and needs nothing of this repository where it runs, but python3 with PyTorch for times and errors.
 //
 // Checks compare each template with float64 on the CPU, at odd sizes, on fresh random data, with poisoned results. Times
 // are medians beside cuBLAS's, which PyTorch runs in the same minutes (torch_peer.py, python3). Errors compare with
@@ -21,6 +22,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"blutrain/bench/internal/gpu"
@@ -49,24 +51,27 @@ func main() {
 	if !*checks && !*times && !*errs {
 		*checks, *times, *errs = true, true, true
 	}
+	for name, n := range map[string]int{"most": *most, "reps": *reps, "chain": *chain} {
+		if n < 1 {
+			fmt.Fprintf(os.Stderr, "gemm: -%s must be at least 1, not %d\n", name, n)
+			os.Exit(2)
+		}
+	}
 	if *resume && *out == "" {
 		fmt.Fprintln(os.Stderr, "gemm: -resume needs the file of an earlier run: -json FILE")
 		os.Exit(2)
 	}
-	b := &bench{file: *out, only: strings.Split(*only, ","), reps: *reps, chain: *chain, most: *most, older: *older}
+	texts := strings.Split(*only, ",")
+	b := &bench{file: *out, only: texts, unmet: slices.Clone(texts), reps: *reps, chain: *chain, most: *most, older: *older}
 	if err := b.choose(*choices); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
 		os.Exit(2)
 	}
-	work := func() error { return b.measure(*resume, *checks, *times, *errs) }
+	work := func() error { return b.measure(*checks, *times, *errs) }
 	if *assemble {
 		work = b.assemble
 	}
-	err := b.open()
-	if err == nil {
-		err = work()
-	}
-	if err != nil {
+	if err := b.do(*resume, work); err != nil {
 		fmt.Fprintln(os.Stderr, "gemm:", err)
 		os.Exit(1)
 	}
@@ -76,6 +81,7 @@ func main() {
 type bench struct {
 	file    string // for results; "": none
 	only    []string
+	unmet   []string // those of only that no name of a case has had in it
 	reps    int
 	chain   int
 	most    int
@@ -86,13 +92,27 @@ type bench struct {
 	results []result
 }
 
-// measure does what was asked for.
-func (b *bench) measure(resume, checks, times, errs bool) error {
+// do does what was asked for, from where an earlier run ended if that is to be gone on with.
+func (b *bench) do(resume bool, work func() error) error {
 	if resume {
 		if err := b.load(); err != nil {
 			return err
 		}
 	}
+	if err := b.open(); err != nil {
+		return err
+	}
+	if err := work(); err != nil {
+		return err
+	}
+	if len(b.unmet) > 0 {
+		return fmt.Errorf("-only: no case has %q in its name", b.unmet)
+	}
+	return nil
+}
+
+// measure checks and times, and is an error if a check failed.
+func (b *bench) measure(checks, times, errs bool) error {
 	if err := b.run(checks, times, errs); err != nil {
 		return err
 	}

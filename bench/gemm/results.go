@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 
 // result is one measured fact, for the JSON file.
 type result struct {
-	Kind     string    `json:"kind"` // check, time, split, transpose or error
+	Kind     string    `json:"kind"` // one of kinds
 	Name     string    `json:"name"` // of the case, which may have several results: what -only looks at
 	Case     string    `json:"case"`
 	Kernel   string    `json:"kernel"`
@@ -29,6 +30,9 @@ type result struct {
 	Failure  string    `json:"failure,omitempty"`
 }
 
+// kinds of results.
+var kinds = []string{"check", "time", "split", "transpose", "error"}
+
 // load takes over what an earlier run measured; a file that isn't there yet is one without results.
 func (b *bench) load() error {
 	data, err := os.ReadFile(b.file)
@@ -38,16 +42,27 @@ func (b *bench) load() error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, &b.results); err != nil {
-		return fmt.Errorf("%s: %w", b.file, err)
+	lines := json.NewDecoder(bytes.NewReader(data))
+	lines.DisallowUnknownFields() // they would be lost
+	if err := lines.Decode(&b.results); err != nil {
+		return fmt.Errorf("%s: not results of gemm: %w", b.file, err)
+	}
+	if lines.InputOffset() < int64(len(bytes.TrimRight(data, " \n"))) {
+		return fmt.Errorf("%s: not results of gemm: there is more behind the list", b.file)
+	}
+	for i, r := range b.results {
+		if !slices.Contains(kinds, r.Kind) || r.Name == "" {
+			return fmt.Errorf("%s: not results of gemm: number %d is of kind %q and has the name %q; kinds are %s", b.file, i+1, r.Kind, r.Name, strings.Join(kinds, ", "))
+		}
 	}
 	return nil
 }
 
 // wanted reports whether a case is to be done: it is asked for, and no results are there.
 func (b *bench) wanted(kind, name string) bool {
-	asked := slices.ContainsFunc(b.only, func(text string) bool { return strings.Contains(name, text) })
-	return asked && !slices.ContainsFunc(b.results, func(r result) bool { return r.Kind == kind && r.Name == name })
+	within := func(text string) bool { return strings.Contains(name, text) }
+	b.unmet = slices.DeleteFunc(b.unmet, within)
+	return slices.ContainsFunc(b.only, within) && !slices.ContainsFunc(b.results, func(r result) bool { return r.Kind == kind && r.Name == name })
 }
 
 // keep adds all results of a case, and writes the file.
