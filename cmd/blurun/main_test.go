@@ -23,6 +23,7 @@ import (
 	"blutrain/runtime/cuda"
 	"blutrain/runtime/device"
 	"blutrain/runtime/ref"
+	"blutrain/runtime/verify"
 	"blutrain/train/logs"
 )
 
@@ -204,6 +205,19 @@ func TestVerify(t *testing.T) {
 	require.Contains(t, buffer.String(), "logits: logits is off by 1.0e-03, more than 1e-04\n")
 	require.Regexp(t, `blurun: error: 1 of \d+ outputs and states differ from the reference`, buffer.String())
 	require.Equal(t, 0, run([]string{"verify", w.path("tiny.blx"), "--tolerance", "0.01"}, e))
+}
+
+// The verdict on functions says what was not compared.
+func TestVerdictOnLooseElements(t *testing.T) {
+	for loose, said := range map[int]string{
+		0: "all 2 outputs and states are within 1e-04\n",
+		3: "all 2 outputs and states are within 1e-04, but for 6 elements that rounding an input can make infinite or no number: they are not compared\n",
+	} {
+		var out bytes.Buffer
+		row := verify.Row{Function: "eval", Name: "x", Error: verify.Error{Elements: 5, Loose: loose, Norm: 1, Bound: 1e-4}}
+		require.NoError(t, (&verifyCmd{}).judge(&env{stdout: &out, stderr: &out}, &artifact.Artifact{}, []verify.Row{row, row}))
+		require.Contains(t, out.String(), said)
+	}
 }
 
 // wrong is a device whose logits are off by a thousandth.

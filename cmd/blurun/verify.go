@@ -124,13 +124,19 @@ func except(rows []verify.KernelRow) (text string) {
 			loose, absolute = loose+o.Loose, absolute || strings.HasSuffix(is, "abs")
 		}
 	}
-	if loose > 0 {
-		text += fmt.Sprintf(", but for %d elements that rounding an input can make infinite or no number: they are not compared", loose)
-	}
+	text += butFor(loose)
 	if absolute {
 		text += "\nabs: what is left of terms that cancel; error and bound follow from the terms, and are not in proportion to it"
 	}
 	return text
+}
+
+// butFor says that elements were not compared.
+func butFor(loose int) string {
+	if loose == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", but for %d elements that rounding an input can make infinite or no number: they are not compared", loose)
 }
 
 func (c *verifyCmd) printKernels(e *env, rows []verify.KernelRow) error {
@@ -249,8 +255,9 @@ func (c *verifyCmd) judge(e *env, a *artifact.Artifact, rows []verify.Row) error
 	if err := c.printFunctions(e, rows); err != nil {
 		return err
 	}
-	wrong, cancelled := 0, 0
+	wrong, cancelled, loose := 0, 0, 0
 	for _, r := range rows {
+		loose += r.Loose
 		if r.Bound > limit*r.Norm {
 			cancelled++
 		}
@@ -267,7 +274,7 @@ func (c *verifyCmd) judge(e *env, a *artifact.Artifact, rows []verify.Row) error
 	if cancelled > 0 {
 		note = fmt.Sprintf(", or, for %d of them, within what roundings amount to", cancelled)
 	}
-	return c.verdict(e, "all %d outputs and states are within %.0e%s\n", len(rows), limit, note)
+	return c.verdict(e, "all %d outputs and states are within %.0e%s%s\n", len(rows), limit, note, butFor(loose))
 }
 
 func (c *verifyCmd) limit(precision string) float64 {
