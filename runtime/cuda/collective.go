@@ -55,7 +55,7 @@ func lines() []line {
 func (p *program) line(m *meeting) line {
 	l := line{group: m.spec.Group}
 	if c := p.options.Communicator(l.group); c != nil && (p.network == nil || p.network.far[l.group] == nil) {
-		l.peers = ByPeers(p.between, m.spec.Operation(), storedType(m.elem), c.Size())
+		l.peers = ByPeers(p.engine(), m.spec.Operation(), storedType(m.elem), c.Size())
 	}
 	return l
 }
@@ -94,7 +94,6 @@ func ByPeers(engine runtime.GPUEngine, op dtms.Op, elem formats.DType, ranks int
 
 // connect starts what the program's collectives of several ranks take.
 func (p *program) connect(ctx context.Context) (err error) {
-	p.between = p.engine()
 	used := p.lines()
 	if len(used) == 0 {
 		return nil

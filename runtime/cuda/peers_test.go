@@ -220,7 +220,6 @@ func TestLines(t *testing.T) {
 			steps = append(steps, step{begin: &meeting{spec: collective.Spec{Op: o, Group: "dp"}, elem: elem}})
 		}
 		p := &program{options: runtime.Options{Mesh: mesh, Between: engine}, functions: map[string]*function{"f": {steps: steps}}}
-		p.between = p.engine()
 		return p.line(first)
 	}
 	for op, peers := range map[string]bool{"all_reduce": true, "reduce_scatter": true, "all_gather": true, "permute": false, "all_to_all": false} {

@@ -36,7 +36,6 @@ type program struct {
 	modules   map[string]*Module // by file
 	guards    []guard
 	network   *network                                 // nil where the program has no collectives
-	between   runtime.GPUEngine                        // what they go by: engine's, once it is connected
 	self      func() (host, process string, err error) // peer.Config's
 	copies    snapshots
 	refresher runtime.Refresher
