@@ -33,7 +33,7 @@ func newExchanger(ctx context.Context, j *job, device string) (exchanger, error)
 	name, number, numbered := strings.Cut(device, ":")
 	switch {
 	case device == "" || device == "cpu":
-		return host{j.world}, nil
+		return host{j.world}, j.forGPUs("cpu")
 	case name != "cuda":
 		return nil, usagef("--collectives with --device %s: there are cpu and cuda", device)
 	}

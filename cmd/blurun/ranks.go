@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,6 +144,9 @@ func (j *job) open(e *env, path string, d deviceFlags) (*artifact.Artifact, runt
 		return nil, nil, err
 	}
 	d.Device = j.device(a, d.Device)
+	if err := j.forGPUs(cmp.Or(d.Device, a.Manifest.Target)); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
 	p, err := e.openOn(a, d, runtime.Options{Threads: j.threads(d.Threads), Helpers: e.helpers(j.localSize), Mesh: j.mesh, Between: j.between})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
@@ -151,6 +155,14 @@ func (j *job) open(e *env, path string, d deviceFlags) (*artifact.Artifact, runt
 		fmt.Fprintln(e.stderr, "between GPUs:", by)
 	}
 	return a, p, nil
+}
+
+// forGPUs refuses what was asked for between GPUs where there are none.
+func (j *job) forGPUs(device string) error {
+	if asked := j.between == runtime.PeerEngine || j.between == runtime.NCCLEngine; asked && !strings.HasPrefix(device, "cuda") {
+		return fmt.Errorf("--gpu-engine %s is for GPUs, and this runs on %s", j.between, device)
+	}
+	return nil
 }
 
 // links says what moves memory between the devices of the program's ranks, "" where nothing does that it could say something of.

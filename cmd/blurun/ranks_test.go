@@ -112,6 +112,12 @@ func TestRanksThatCantStart(t *testing.T) {
 		require.Regexp(t, `(?m)^\[1\] blurun: error: rank 1: `, stderr)
 		require.Regexp(t, `(?m)^blurun: error: rank [01] ended with status 1\n`, stderr)
 	}
+	w.compileMesh("two.blx", driver.Sharding{Mesh: "dp=2"})
+	for _, args := range [][]string{{"train", w.path("two.blx"), "--data", w.path("text.bin")}, {"bench", "--collectives", "--sizes", "1"}} {
+		status, _, stderr := w.process(append(args, "--steps", "2", "--nproc-per-node", "2", "--gpu-engine", "peer")...)
+		require.Equal(t, 1, status)
+		require.Contains(t, stderr, "--gpu-engine peer is for GPUs, and this runs on cpu")
+	}
 	status, _, stderr := w.run("train", w.path("four.blx"), "--data", w.path("text.bin"), "--steps", "2")
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "start 4 ranks of it, with --nproc-per-node 4 or with a launcher")
