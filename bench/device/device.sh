@@ -268,9 +268,9 @@ limit_of() {
     gpt2-lean) echo 60 ;;
     gpt2-roomy) echo 60 ;;
     gpt2-numbers) echo 300 ;;
-    gpt2-curves) echo 220 ;;
+    gpt2-curves) echo 240 ;;
     train-models) echo 180 ;;
-    gpt2-larger) echo 220 ;;
+    gpt2-larger) echo 320 ;;
     cluster-exchange) echo 70 ;;
     cluster-buckets) echo 90 ;;
     cluster-data) echo 270 ;;
