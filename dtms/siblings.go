@@ -18,6 +18,17 @@ func (s *Siblings) Add(stop func()) {
 	s.stops = append(s.stops, stop)
 }
 
+// Give ends the job of a control communicator because of err, and with it their work, and returns what callers should see: the control's
+// error, which names ranks.
+func (s *Siblings) Give(control *Communicator, err error) error {
+	control.Abort(err)
+	s.Stop()
+	if why := control.Err(); why != nil {
+		return why
+	}
+	return err
+}
+
 // Stop ends the work of all of them and returns when it has ended.
 func (s *Siblings) Stop() {
 	s.mu.Lock()

@@ -96,16 +96,8 @@ func Connect(ctx context.Context, c Config) (*dtms.Communicator, error) {
 	return dtms.New(e), nil
 }
 
-// Give aborts the group and its siblings because of err, which ends the job, and returns what callers should see: the control's error, which
-// names ranks.
-func (e *engine) Give(err error) error {
-	e.control.Abort(err)
-	e.siblings.Stop()
-	if why := e.control.Err(); why != nil {
-		return why
-	}
-	return err
-}
+// Give aborts the group and its siblings because of err, which ends the job.
+func (e *engine) Give(err error) error { return e.siblings.Give(e.control, err) }
 
 // stop aborts NCCL's communicator, which ends what is under way on its streams.
 func (e *engine) stop() {

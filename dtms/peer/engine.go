@@ -102,16 +102,8 @@ func (e *engine) Failing() error {
 	return nil
 }
 
-// Give ends the group and its siblings because of err, which ends the job, and returns what callers should see: the control's error, which
-// names ranks.
-func (e *engine) Give(err error) error {
-	e.control.Abort(err)
-	e.siblings.Stop()
-	if why := e.control.Err(); why != nil {
-		return why
-	}
-	return err
-}
+// Give ends the group and its siblings because of err, which ends the job.
+func (e *engine) Give(err error) error { return e.siblings.Give(e.control, err) }
 
 // watchEvery is how often the control communicator is looked at, also while the thread that starts calls stands still because streams are full.
 const watchEvery = 20 * time.Millisecond
