@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"blutrain/dtms"
@@ -143,6 +144,45 @@ func TestComingBack(t *testing.T) {
 	_, errs := meet(context.Background(), config(1, 3, at), config(2, 3, at))
 	require.NoError(t, errors.Join(errs...))
 	require.NoError(t, <-done)
+}
+
+// A rank that has gone is not met, even if its end is seen after the last of the others has come.
+func TestGoneUnseen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	come := func(rank int) (g *guest, leave func()) {
+		there, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		here, err := l.Accept()
+		require.NoError(t, err)
+		t.Cleanup(func() { there.Close(); here.Close() })
+		return &guest{hello: hello{Rank: rank, Size: 3, Port: 1}, conn: here}, func() {
+			require.NoError(t, there.Close())
+			require.Eventually(t, func() bool { return ended(here) }, 5*time.Second, time.Millisecond)
+		}
+	}
+	s := &server{config: config(0, 3, l.Addr().String()), arrived: make(chan *guest), departed: make(chan *guest), refused: make(chan string)}
+	met := make(chan []*guest, 1)
+	go func() {
+		guests, _, err := s.gather(t.Context())
+		assert.NoError(t, err)
+		met <- guests
+	}()
+	first, leave := come(1)
+	other, _ := come(2)
+	again, _ := come(1)
+	require.False(t, ended(first.conn))
+	leave()
+	s.arrived <- first
+	s.arrived <- other
+	select {
+	case s.departed <- first:
+	case <-met:
+		require.Fail(t, "rank 1 was met though it had gone")
+	}
+	s.arrived <- again
+	require.Equal(t, []*guest{nil, again, other}, <-met)
 }
 
 func TestCancelled(t *testing.T) {

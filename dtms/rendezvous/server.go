@@ -206,7 +206,9 @@ func (s *server) gather(ctx context.Context) (guests []*guest, v verdict, err er
 				return append(guests, g), v, nil
 			}
 			guests[g.Rank] = g
-			missing--
+			if missing--; missing == 0 {
+				s.seeOff(guests, depart)
+			}
 		case g := <-s.departed:
 			depart(g)
 		case r := <-s.refused:
@@ -240,6 +242,16 @@ func (s *server) settle(r int, guests []*guest, depart func(*guest)) {
 			depart(g)
 		case <-timer.C:
 			return
+		}
+	}
+}
+
+// seeOff takes note of ranks whose connections have ended, of which the goroutines that watch them have not told yet: a meeting with one of
+// those would leave out the rank that comes in its place.
+func (s *server) seeOff(guests []*guest, depart func(*guest)) {
+	for r, g := range guests {
+		for g != nil && guests[r] == g && ended(g.conn) {
+			depart(<-s.departed)
 		}
 	}
 }
